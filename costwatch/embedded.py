@@ -1,0 +1,145 @@
+"""Runs one command with a PostgreSQL and a Redis of its own: `python -m costwatch.embedded [--data DIR] -- COMMAND...`.
+
+Two processes, so that nothing outlives the run: the launcher, which a person sees and may kill, and its guard, which
+starts the servers and the command. The guard gets SIGTERM when the launcher dies, the servers and the command get
+theirs when the guard dies, and both adopt and end whatever the command leaves behind. Imports no Django.
+"""
+
+import argparse
+import os
+import signal
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+
+from costwatch import embedded_places as places
+from costwatch import embedded_processes as processes
+from costwatch import embedded_servers as servers
+from costwatch.embedded_processes import LauncherError, Stopped
+
+COMMAND_GRACE_S = 20.0
+
+
+def main(arguments: list[str] | None = None) -> int:
+    options = _parse(sys.argv[1:] if arguments is None else arguments)
+    if sys.platform != "linux":
+        _say(
+            "The embedded servers need Linux: set DATABASE_URL and REDIS_URL to servers of your own."
+        )
+        return 1
+    processes.block_stop_signals()
+    processes.adopt_orphans()
+    launcher_pid = os.getpid()
+    guard_pid = os.fork()
+    if guard_pid == 0:
+        processes.adopt_orphans()
+        processes.die_with_parent(signal.SIGTERM, launcher_pid)
+        os._exit(_guard(options))
+    try:
+        return processes.wait_forwarding(guard_pid)
+    finally:
+        processes.end_descendants()
+
+
+def _parse(arguments: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m costwatch.embedded", description=(__doc__ or "").splitlines()[0]
+    )
+    parser.add_argument(
+        "--data",
+        type=Path,
+        metavar="DIR",
+        help="keep the data in DIR; without it, it is thrown away",
+    )
+    parser.add_argument("--test", action="store_true", help="throw-away data, whatever --data says")
+    parser.add_argument("command", nargs=argparse.REMAINDER, metavar="-- COMMAND...")
+    options = parser.parse_args(arguments)
+    if options.command[:1] == ["--"]:
+        del options.command[0]
+    if not options.command:
+        parser.error("say which command to run, after `--`")
+    return options
+
+
+def _guard(options: argparse.Namespace) -> int:
+    """The guard's whole life; it never raises, because there is nobody above to catch."""
+    try:
+        return _run(options)
+    except LauncherError as error:
+        _say(str(error))
+        return 1
+    except Stopped as stopped:
+        return 128 + stopped.signal_number
+    except OSError as error:
+        _say(f"The embedded servers could not be started: {error}")
+        return 1
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+
+
+def _run(options: argparse.Namespace) -> int:
+    owner = places.server_owner()
+    with ExitStack() as stack:
+        run = stack.enter_context(places.run_folder(owner))
+        folders = _folders(options, stack, run, owner)
+        place = servers.Place(
+            binaries=places.find_binaries(owner, run),
+            folders=folders,
+            sockets=run / "s",
+            owner=owner,
+        )
+        server_pids = stack.enter_context(servers.both_servers(place))
+        try:
+            return _run_command(options.command, place)
+        finally:
+            processes.end_descendants(except_below=server_pids)
+
+
+def _folders(
+    options: argparse.Namespace, stack: ExitStack, run: Path, owner: processes.Owner | None
+) -> places.DataFolders:
+    if options.test or options.data is None:
+        return places.throw_away_folders(run, owner)
+    data = options.data.expanduser().absolute().resolve()
+    folders = places.durable_folders(data, owner)
+    if folders.postgres.parent != data:
+        _say(
+            f"{data} is out of reach for the servers' user, so the database is kept in {folders.postgres.parent}."
+        )
+    stack.enter_context(places.exclusive_use(data))
+    return folders
+
+
+def _run_command(command: list[str], place: servers.Place) -> int:
+    env = dict(os.environ)
+    env["DATABASE_URL"] = servers.database_url(place)
+    env["REDIS_URL"] = servers.redis_url(place)
+    if place.folders.durable:
+        env["COSTWATCH_DATA_DIR"] = str(place.folders.application)
+    else:
+        env.setdefault("COSTWATCH_DATA_DIR", str(place.folders.application))
+    processes.raise_if_stopped()
+    try:
+        child = processes.start(command, env=env)
+    except OSError as error:
+        raise LauncherError(f"Cannot run {command[0]}: {error.strerror}.") from error
+
+    def note_stopping() -> None:
+        if place.folders.durable:
+            places.note_stopping(place.folders.application)
+
+    try:
+        return processes.wait_forwarding(
+            child.pid, kill_after_s=COMMAND_GRACE_S, on_stop=note_stopping
+        )
+    finally:
+        note_stopping()
+
+
+def _say(line: str) -> None:
+    print(f"costwatch: {line}", file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,192 @@
+"""Processes and signals for the embedded launcher: who dies with whom. Knows nothing of PostgreSQL or Redis."""
+
+import ctypes
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from io import BufferedWriter
+from pathlib import Path
+
+PR_SET_PDEATHSIG = 1
+PR_SET_CHILD_SUBREAPER = 36
+STOP_SIGNALS = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT})
+POLL_S = 0.01
+LEFTOVER_GRACE_S = 3.0
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+class LauncherError(Exception):
+    """Something a person must mend; the message is the one line they read."""
+
+
+class Stopped(Exception):
+    """A stop signal arrived before the command was started."""
+
+    def __init__(self, signal_number: int) -> None:
+        super().__init__(signal_number)
+        self.signal_number = signal_number
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Owner:
+    """The user whom the servers run as; None for the caller's own."""
+
+    uid: int
+    gid: int
+
+
+def block_stop_signals() -> None:
+    """Signals wait in the queue until asked for, so no `finally` is ever interrupted half-way."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS | {signal.SIGCHLD})
+
+
+def adopt_orphans() -> None:
+    """Whatever a descendant leaves running becomes our child, even when it made itself a session of its own."""
+    _libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def die_with_parent(signal_number: int, parent_pid: int) -> None:
+    """Ask the kernel for `signal_number` on the parent's death, and check that it is not dead already."""
+    _libc.prctl(PR_SET_PDEATHSIG, int(signal_number), 0, 0, 0)
+    if os.getppid() != parent_pid:
+        os.kill(os.getpid(), signal_number)
+
+
+def raise_if_stopped() -> None:
+    if (info := signal.sigtimedwait(STOP_SIGNALS, 0)) is not None:
+        raise Stopped(info.si_signo)
+
+
+def start(
+    command: Sequence[str | Path],
+    *,
+    env: Mapping[str, str],
+    death_signal: int = signal.SIGTERM,
+    owner: Owner | None = None,
+    output: BufferedWriter | None = None,
+    own_session: bool = False,
+) -> subprocess.Popen[bytes]:
+    """A child with clean signal handling that gets `death_signal` when this process ends in any way."""
+    parent_pid = os.getpid()
+
+    def in_child() -> None:  # runs after the change of user, which would clear the request
+        signal.pthread_sigmask(signal.SIG_SETMASK, [])
+        die_with_parent(death_signal, parent_pid)
+
+    return subprocess.Popen(
+        command,
+        env=dict(env),
+        stdin=subprocess.DEVNULL if own_session else None,
+        stdout=output,
+        stderr=subprocess.STDOUT if output else None,
+        start_new_session=own_session,
+        preexec_fn=in_child,
+        cwd="/" if own_session else None,
+        user=owner.uid if owner else None,
+        group=owner.gid if owner else None,
+        extra_groups=[] if owner else None,
+    )
+
+
+def wait_until(
+    ready: Callable[[], bool], *, process: subprocess.Popen[bytes], timeout_s: float
+) -> bool:
+    """True when `ready`, False when the process ended or the time is over."""
+    deadline = time.monotonic() + timeout_s
+    while time.monotonic() < deadline:
+        raise_if_stopped()
+        if ready():
+            return True
+        if process.poll() is not None:
+            return False
+        time.sleep(POLL_S)
+    return False
+
+
+def stop(process: subprocess.Popen[bytes], *, signal_number: int, timeout_s: float) -> None:
+    if process.poll() is None:
+        process.send_signal(signal_number)
+        try:
+            process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def descendants(root_pid: int, *, except_below: Iterable[int] = ()) -> list[int]:
+    """Living process ids below `root_pid`, leaving out the given ones and all below them."""
+    children: dict[int, list[int]] = {}
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit():
+            continue
+        try:
+            state, parent = (
+                (entry / "stat").read_text(errors="replace").rpartition(")")[2].split()[:2]
+            )
+        except OSError:
+            continue  # it ended while we looked
+        if state != "Z":
+            children.setdefault(int(parent), []).append(int(entry.name))
+    spared, found, to_visit = set(except_below), [], [root_pid]
+    while to_visit:
+        for pid in children.get(to_visit.pop(), []):
+            if pid not in spared:
+                found.append(pid)
+                to_visit.append(pid)
+    return found
+
+
+def end_descendants(*, except_below: Iterable[int] = ()) -> None:
+    """End whatever is still below this process: politely, then not. Needs `adopt_orphans`."""
+    spared = set(except_below)
+    for signal_number, grace_s in (
+        (signal.SIGTERM, LEFTOVER_GRACE_S),
+        (signal.SIGKILL, LEFTOVER_GRACE_S),
+    ):
+        deadline, told = time.monotonic() + grace_s, set[int]()
+        while left := descendants(os.getpid(), except_below=spared):
+            for pid in set(left) - told:
+                _send(pid, signal_number)
+            told.update(left)
+            if time.monotonic() > deadline:
+                break
+            time.sleep(POLL_S)
+        if not left:
+            return
+
+
+def _send(pid: int, signal_number: int) -> None:
+    try:
+        os.kill(pid, signal_number)
+    except ProcessLookupError:
+        pass
+
+
+def wait_forwarding(
+    pid: int, *, kill_after_s: float | None = None, on_stop: Callable[[], None] = lambda: None
+) -> int:
+    """Wait for the child `pid`, passing stop signals on to it; its exit status, 128 + n for a signal.
+
+    A signal from the terminal reached the child already (same process group), only one from `kill` is passed on.
+    With `kill_after_s` a child that ignores SIGTERM, SIGHUP or SIGQUIT that long is killed; SIGINT is its own affair.
+    """
+    deadline: float | None = None
+    while True:
+        done, status = os.waitpid(pid, os.WNOHANG)
+        if done:
+            code = os.waitstatus_to_exitcode(status)
+            return code if code >= 0 else 128 - code
+        if deadline is not None and time.monotonic() > deadline:
+            _send(pid, signal.SIGKILL)
+        info = signal.sigtimedwait(STOP_SIGNALS | {signal.SIGCHLD}, 0.5)
+        if info is None or info.si_signo == signal.SIGCHLD:
+            continue
+        on_stop()
+        if info.si_code <= 0:
+            _send(pid, info.si_signo)
+        if kill_after_s is not None and info.si_signo != signal.SIGINT and deadline is None:
+            deadline = time.monotonic() + kill_after_s
