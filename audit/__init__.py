@@ -1,0 +1,1 @@
+"""The append-only trail: who, when, what, before and after, why."""

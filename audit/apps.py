@@ -1,0 +1,7 @@
+"""Django's name for the room `audit`."""
+
+from django.apps import AppConfig
+
+
+class AuditConfig(AppConfig):
+    name = "audit"

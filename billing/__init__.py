@@ -1,0 +1,1 @@
+"""Charges: sources, deliveries, versioned billing periods, daily costs."""

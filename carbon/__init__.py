@@ -1,0 +1,1 @@
+"""Power, energy and emissions, with their factors."""

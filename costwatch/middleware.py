@@ -1,0 +1,51 @@
+"""What every request passes: a log line, and the sign-in door for pages."""
+
+import time
+import uuid
+from collections.abc import Callable
+from typing import Any
+
+import structlog
+from django.contrib.auth.middleware import LoginRequiredMiddleware
+from django.contrib.auth.views import redirect_to_login
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+
+log = structlog.get_logger("costwatch.request")
+QUIET_PATHS = ("/static/", "/healthz", "/readyz")
+
+
+class RequestLogMiddleware:
+    """Write one line a request, with an id that answers carry too."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        request_id = uuid.uuid4().hex[:12]
+        structlog.contextvars.bind_contextvars(request_id=request_id)
+        started = time.perf_counter()
+        response = self.get_response(request)
+        response["X-Request-Id"] = request_id
+        if not request.path.startswith(QUIET_PATHS):
+            log.info(
+                "request",
+                method=request.method,
+                path=request.path,
+                status=response.status_code,
+                duration_ms=round((time.perf_counter() - started) * 1000, 1),
+            )
+        structlog.contextvars.clear_contextvars()
+        return response
+
+
+class SignedInMiddleware(LoginRequiredMiddleware):
+    """Send strangers to the sign-in page; an htmx fragment is told to move the whole page."""
+
+    def handle_no_permission(
+        self, request: HttpRequest, view_func: Callable[..., Any]
+    ) -> HttpResponseBase:
+        if getattr(request, "htmx", None) or request.headers.get("HX-Request"):
+            response = HttpResponse(status=401)
+            response["HX-Redirect"] = redirect_to_login(request.path)["Location"]
+            return response
+        return super().handle_no_permission(request, view_func)

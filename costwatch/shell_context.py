@@ -1,0 +1,21 @@
+"""What the frame of every page needs: the actor's projects and the chosen theme."""
+
+from typing import Any
+
+from django.http import HttpRequest
+
+from projects.access import actor_of, projects_for
+
+THEMES = ("system", "light", "dark")
+
+
+def shell(request: HttpRequest) -> dict[str, Any]:
+    """Give templates `theme`, `shell_projects` and `actor`."""
+    theme = request.COOKIES.get("theme", "system")
+    context: dict[str, Any] = {"theme": theme if theme in THEMES else "system"}
+    user = getattr(request, "user", None)
+    if user is not None and user.is_authenticated and user.organisation_id:
+        actor = actor_of(request)
+        context["actor"] = actor
+        context["shell_projects"] = projects_for(actor)
+    return context

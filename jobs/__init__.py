@@ -1,0 +1,1 @@
+"""The queue of record: jobs, leases, progress, the outbox. Celery only rings."""

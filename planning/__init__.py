@@ -1,0 +1,1 @@
+"""Intent: estimates, plans, and how actuals burn them down."""

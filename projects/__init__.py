@@ -1,0 +1,1 @@
+"""Who: organisations, people, projects, memberships, tokens, and the one permission door."""

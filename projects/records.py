@@ -1,0 +1,68 @@
+"""What other rooms may hold of who: actors, roles, scopes. No Django."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from uuid import UUID
+
+
+class Role(StrEnum):
+    """A person's role in a project, lowest first."""
+
+    VIEWER = "viewer"
+    ANALYST = "analyst"
+    OWNER = "owner"
+
+    @property
+    def rank(self) -> int:
+        """0 for viewer, 1 for analyst, 2 for owner."""
+        return list(Role).index(self)
+
+
+class Scope(StrEnum):
+    """What a token may do."""
+
+    INGEST_POWER = "ingest:power"
+    INGEST_ALERTS = "ingest:alerts"
+    INGEST_RUNS = "ingest:runs"
+    UPLOAD_BILLING = "upload:billing"
+    READ_COSTS = "read:costs"
+    READ_REPORTS = "read:reports"
+    MANAGE_PROJECT = "manage:project"
+    ADMIN_ORG = "admin:org"
+
+
+class OrganisationRole(StrEnum):
+    """What a person may do over all projects of the organisation."""
+
+    MEMBER = "member"
+    AUDITOR = "auditor"
+    ADMIN = "admin"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Actor:
+    """Who acts: a person, a token, or the system itself. `label` is for the audit trail."""
+
+    organisation_id: UUID
+    label: str
+    user_id: int | None = None
+    token_id: UUID | None = None
+    organisation_role: OrganisationRole = OrganisationRole.MEMBER
+    scopes: frozenset[Scope] = frozenset()
+    token_project_id: UUID | None = None
+    token_site_id: UUID | None = None
+    token_source_id: UUID | None = None
+    ip: str | None = None
+
+    @property
+    def is_token(self) -> bool:
+        """Whether a program acts."""
+        return self.token_id is not None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewToken:
+    """A token at birth: the only moment its secret is readable."""
+
+    token_id: UUID
+    secret: str

@@ -1,0 +1,1 @@
+"""Reads only: the portfolio, the project page, first-run."""

@@ -1,0 +1,1 @@
+"""What ran where: the catalogue, sites, nodes, devices, runs, dated assignments."""

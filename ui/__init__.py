@@ -1,0 +1,1 @@
+"""How things look: charts, quantity tags, the design system. Knows no table."""
