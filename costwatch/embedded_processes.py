@@ -1,4 +1,4 @@
-"""Processes and signals for the embedded launcher: who dies with whom. Knows nothing of PostgreSQL or Redis."""
+"""Processes and signals for the embedded launcher: who dies with whom. Knows no server."""
 
 import ctypes
 import os
@@ -6,6 +6,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from io import BufferedWriter
 from pathlib import Path
@@ -15,6 +16,7 @@ PR_SET_CHILD_SUBREAPER = 36
 STOP_SIGNALS = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT})
 POLL_S = 0.01
 LEFTOVER_GRACE_S = 3.0
+SERVER_ENV = {"PATH": "/usr/bin:/bin", "LC_ALL": "C", "TZ": "UTC"}
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -23,7 +25,7 @@ class LauncherError(Exception):
     """Something a person must mend; the message is the one line they read."""
 
 
-class Stopped(Exception):
+class StoppedError(Exception):
     """A stop signal arrived before the command was started."""
 
     def __init__(self, signal_number: int) -> None:
@@ -45,12 +47,12 @@ def block_stop_signals() -> None:
 
 
 def adopt_orphans() -> None:
-    """Whatever a descendant leaves running becomes our child, even when it made itself a session of its own."""
+    """Become the parent of whatever a descendant leaves running, whatever session it is in."""
     _libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 def die_with_parent(signal_number: int, parent_pid: int) -> None:
-    """Ask the kernel for `signal_number` on the parent's death, and check that it is not dead already."""
+    """Ask the kernel for `signal_number` on the parent's death, which may have happened already."""
     _libc.prctl(PR_SET_PDEATHSIG, int(signal_number), 0, 0, 0)
     if os.getppid() != parent_pid:
         os.kill(os.getpid(), signal_number)
@@ -58,34 +60,41 @@ def die_with_parent(signal_number: int, parent_pid: int) -> None:
 
 def raise_if_stopped() -> None:
     if (info := signal.sigtimedwait(STOP_SIGNALS, 0)) is not None:
-        raise Stopped(info.si_signo)
+        raise StoppedError(info.si_signo)
 
 
-def start(
-    command: Sequence[str | Path],
-    *,
-    env: Mapping[str, str],
-    death_signal: int = signal.SIGTERM,
-    owner: Owner | None = None,
-    output: BufferedWriter | None = None,
-    own_session: bool = False,
-) -> subprocess.Popen[bytes]:
-    """A child with clean signal handling that gets `death_signal` when this process ends in any way."""
+def _set_up_child(death_signal: int) -> Callable[[], None]:
     parent_pid = os.getpid()
 
     def in_child() -> None:  # runs after the change of user, which would clear the request
         signal.pthread_sigmask(signal.SIG_SETMASK, [])
         die_with_parent(death_signal, parent_pid)
 
+    return in_child
+
+
+def start_command(command: Sequence[str], *, env: Mapping[str, str]) -> subprocess.Popen[bytes]:
+    """Start the person's command; it is asked to stop when this process ends in any way."""
+    return subprocess.Popen(command, env=dict(env), preexec_fn=_set_up_child(signal.SIGTERM))
+
+
+def start_server(
+    command: Sequence[str | Path],
+    *,
+    owner: Owner | None,
+    log: BufferedWriter,
+    death_signal: int = signal.SIGTERM,
+) -> subprocess.Popen[bytes]:
+    """Start a child out of the terminal's reach; it gets `death_signal` when this process ends."""
     return subprocess.Popen(
         command,
-        env=dict(env),
-        stdin=subprocess.DEVNULL if own_session else None,
-        stdout=output,
-        stderr=subprocess.STDOUT if output else None,
-        start_new_session=own_session,
-        preexec_fn=in_child,
-        cwd="/" if own_session else None,
+        env=SERVER_ENV,
+        stdin=subprocess.DEVNULL,
+        stdout=log,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+        preexec_fn=_set_up_child(death_signal),
+        cwd="/",
         user=owner.uid if owner else None,
         group=owner.gid if owner else None,
         extra_groups=[] if owner else None,
@@ -160,19 +169,18 @@ def end_descendants(*, except_below: Iterable[int] = ()) -> None:
 
 
 def _send(pid: int, signal_number: int) -> None:
-    try:
+    with suppress(ProcessLookupError):
         os.kill(pid, signal_number)
-    except ProcessLookupError:
-        pass
 
 
 def wait_forwarding(
     pid: int, *, kill_after_s: float | None = None, on_stop: Callable[[], None] = lambda: None
 ) -> int:
-    """Wait for the child `pid`, passing stop signals on to it; its exit status, 128 + n for a signal.
+    """Wait for the child `pid` and pass stop signals on; its exit status, 128 + n for a signal.
 
-    A signal from the terminal reached the child already (same process group), only one from `kill` is passed on.
-    With `kill_after_s` a child that ignores SIGTERM, SIGHUP or SIGQUIT that long is killed; SIGINT is its own affair.
+    A signal from the terminal reached the child already (same process group), only one from `kill`
+    is passed on. With `kill_after_s` a child that ignores SIGTERM, SIGHUP or SIGQUIT that long is
+    killed; what it does with SIGINT is its own affair.
     """
     deadline: float | None = None
     while True:

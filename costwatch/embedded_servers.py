@@ -1,19 +1,27 @@
-"""Starts and stops one PostgreSQL and one Redis on Unix sockets. Chooses no folder and runs no command."""
+"""Starts and stops one PostgreSQL and one Redis on Unix sockets. Chooses no folder."""
 
+import shutil
 import signal
 import socket
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from io import BufferedWriter
 from pathlib import Path
 
-from costwatch.embedded_places import Binaries, DataFolders
-from costwatch.embedded_processes import LauncherError, Owner, start, stop, wait_until
+from costwatch.embedded_binaries import Binaries
+from costwatch.embedded_places import DataFolders
+from costwatch.embedded_processes import (
+    SERVER_ENV,
+    LauncherError,
+    Owner,
+    start_server,
+    stop,
+    wait_until,
+)
 
 DATABASE = "costwatch"
-SERVER_ENV = {"PATH": "/usr/bin:/bin", "LC_ALL": "C", "TZ": "UTC"}
 START_TIMEOUT_S = 60.0  # crash recovery of a large database takes its time
 STOP_TIMEOUT_S = 30.0
 LOG_KEPT_BYTES = 10_000_000
@@ -69,7 +77,7 @@ def _redis(place: Place) -> Iterator[subprocess.Popen[bytes]]:
         *(part for option in options.items() for part in option),
     ]
     with _open_log(place, "redis") as log:
-        process = start(command, env=SERVER_ENV, owner=place.owner, output=log, own_session=True)
+        process = start_server(command, owner=place.owner, log=log)
     try:
         yield process
     finally:
@@ -90,37 +98,26 @@ def _redis_answers(place: Place) -> bool:
 @contextmanager
 def _postgres(place: Place) -> Iterator[subprocess.Popen[bytes]]:
     """Started, answering, with our database in it."""
-    if not (place.folders.postgres / "PG_VERSION").exists():
+    if not _cluster(place).exists():
         _make_cluster(place)
-    options = (
-        "-D",
-        place.folders.postgres,
-        "-k",
-        place.sockets,
-        "-p",
-        "5432",
-        "-c",
-        "listen_addresses=",
-    )
+    options = f"-D {_cluster(place)} -k {place.sockets} -p 5432 -c listen_addresses=".split()
     # Durable data gets the fast stop that writes a checkpoint; throw-away data just goes.
     stop_signal = signal.SIGINT if place.folders.durable else signal.SIGQUIT
+    if not place.folders.durable:
+        options += NOT_DURABLE
     with _open_log(place, "postgres") as log:
-        process = start(
-            [
-                place.binaries.postgres_bin / "postgres",
-                *options,
-                *(() if place.folders.durable else NOT_DURABLE),
-            ],
-            env=SERVER_ENV,
-            death_signal=stop_signal,
+        process = start_server(
+            [place.binaries.postgres_bin / "postgres", *options],
             owner=place.owner,
-            output=log,
-            own_session=True,
+            log=log,
+            death_signal=stop_signal,
         )
+
+    def is_ready() -> bool:
+        return _says_ready(_cluster(place) / "postmaster.pid", process.pid)
+
     try:
-        if not wait_until(
-            lambda: _is_ready(place, process.pid), process=process, timeout_s=START_TIMEOUT_S
-        ):
+        if not wait_until(is_ready, process=process, timeout_s=START_TIMEOUT_S):
             raise LauncherError(f"PostgreSQL did not start: {_last_line(place, 'postgres')}")
         _make_database(place)
         yield process
@@ -128,65 +125,57 @@ def _postgres(place: Place) -> Iterator[subprocess.Popen[bytes]]:
         stop(process, signal_number=stop_signal, timeout_s=STOP_TIMEOUT_S)
 
 
-def _is_ready(place: Place, pid: int) -> bool:
+def _says_ready(pid_file: Path, pid: int) -> bool:
     """As pg_ctl does: the first line of postmaster.pid is our process, the eighth its state."""
     try:
-        lines = (place.folders.postgres / "postmaster.pid").read_text().splitlines()
+        lines = pid_file.read_text().splitlines()
     except OSError:
         return False
     return len(lines) >= 8 and lines[0] == str(pid) and lines[7].strip() == "ready"
 
 
+def _cluster(place: Place) -> Path:
+    return place.folders.postgres / "cluster"
+
+
 def _make_cluster(place: Place) -> None:
-    command = [
-        place.binaries.postgres_bin / "initdb",
-        "-D",
-        place.folders.postgres,
-        "-U",
-        DATABASE,
-        "--auth=trust",
-    ]
-    # The built-in provider needs no locale of the machine's.
-    command += [
-        "--encoding=UTF8",
-        "--locale=C",
-        "--locale-provider=builtin",
-        "--builtin-locale=C.UTF-8",
-    ]
-    command += ["--no-instructions", *(() if place.folders.durable else ("--no-sync",))]
-    _run_to_end(place, command, what="initdb")
+    """Made under another name first, so that a half-made one is never taken for ours."""
+    unfinished = place.folders.postgres / "unfinished"
+    if unfinished.exists():
+        shutil.rmtree(unfinished)
+    # The built-in locale provider needs no locale of the machine's.
+    options = (
+        f"-D {unfinished} -U {DATABASE} --auth=trust --encoding=UTF8 --no-instructions".split()
+    )
+    options += ["--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8"]
+    if not place.folders.durable:
+        options.append("--no-sync")
+    _run_to_end(place, ["initdb", *options])
+    unfinished.rename(_cluster(place))
 
 
 def _make_database(place: Place) -> None:
-    """Idempotent: a first start may have been cut short between cluster and database."""
-    connection = ["-h", place.sockets, "-p", "5432", "-U", DATABASE]
-    listing = [
-        place.binaries.postgres_bin / "psql",
-        *connection,
-        "-XAtc",
-        "SELECT datname FROM pg_database",
-        "template1",
-    ]
-    names = subprocess.run(
-        listing, env=SERVER_ENV, capture_output=True, text=True, check=False
-    ).stdout.split()
-    if DATABASE not in names:
-        _run_to_end(
-            place,
-            [place.binaries.postgres_bin / "createdb", *connection, DATABASE],
-            what="createdb",
+    """Make ours unless it is there; a first start may have been cut short before it was."""
+    connection = ["-h", str(place.sockets), "-p", "5432", "-U", DATABASE]
+    list_names = [*connection, "-XAtc", "SELECT datname FROM pg_database", "template1"]
+    psql = place.binaries.postgres_bin / "psql"
+    listing = subprocess.run([psql, *list_names], env=SERVER_ENV, capture_output=True, check=False)
+    if DATABASE not in listing.stdout.decode().split():
+        _run_to_end(place, ["createdb", *connection, DATABASE])
+
+
+def _run_to_end(place: Place, command: Sequence[str]) -> None:
+    name = command[0]
+    with _open_log(place, name) as log:
+        process = start_server(
+            [place.binaries.postgres_bin / name, *command[1:]], owner=place.owner, log=log
         )
-
-
-def _run_to_end(place: Place, command: list[str | Path], *, what: str) -> None:
-    with _open_log(place, what) as log:
-        process = start(command, env=SERVER_ENV, owner=place.owner, output=log, own_session=True)
     try:
-        wait_until(lambda: process.poll() is not None, process=process, timeout_s=START_TIMEOUT_S)
+        wait_until(lambda: False, process=process, timeout_s=START_TIMEOUT_S)
     finally:
         stop(process, signal_number=signal.SIGTERM, timeout_s=STOP_TIMEOUT_S)
     if process.returncode:
-        raise LauncherError(f"{what} failed: {_last_line(place, what)}")
+        raise LauncherError(f"{name} failed: {_last_line(place, name)}")
 
 
 def _open_log(place: Place, name: str) -> BufferedWriter:
