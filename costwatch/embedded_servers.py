@@ -25,6 +25,11 @@ DATABASE = "costwatch"
 START_TIMEOUT_S = 60.0  # crash recovery of a large database takes its time
 STOP_TIMEOUT_S = 30.0
 LOG_KEPT_BYTES = 10_000_000
+# The built-in locale provider needs no locale of the machine's.
+MAKE_CLUSTER = (
+    *("-U", DATABASE, "--auth=trust", "--encoding=UTF8", "--no-instructions"),
+    *("--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8"),
+)
 NOT_DURABLE = ("-c", "fsync=off", "-c", "synchronous_commit=off", "-c", "full_page_writes=off")
 
 
@@ -55,7 +60,7 @@ def both_servers(place: Place) -> Iterator[list[int]]:
     """Both servers up and ready; their process ids. Redis starts while PostgreSQL does."""
     with _redis(place) as redis, _postgres(place) as postgres:
         if not wait_until(lambda: _redis_answers(place), process=redis, timeout_s=START_TIMEOUT_S):
-            raise LauncherError(f"Redis did not start: {_last_line(place, 'redis')}")
+            raise LauncherError(f"Redis did not start: {_reason(place, 'redis')}")
         yield [redis.pid, postgres.pid]
 
 
@@ -118,7 +123,7 @@ def _postgres(place: Place) -> Iterator[subprocess.Popen[bytes]]:
 
     try:
         if not wait_until(is_ready, process=process, timeout_s=START_TIMEOUT_S):
-            raise LauncherError(f"PostgreSQL did not start: {_last_line(place, 'postgres')}")
+            raise LauncherError(f"PostgreSQL did not start: {_reason(place, 'postgres')}")
         _make_database(place)
         yield process
     finally:
@@ -143,11 +148,51 @@ def _make_cluster(place: Place) -> None:
     unfinished = place.folders.postgres / "unfinished"
     if unfinished.exists():
         shutil.rmtree(unfinished)
-    # The built-in locale provider needs no locale of the machine's.
-    options = (
-        f"-D {unfinished} -U {DATABASE} --auth=trust --encoding=UTF8 --no-instructions".split()
-    )
-    options += ["--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8"]
+    options = ["-D", str(_cluster(place)), "-k", str(place.sockets), "-p", "5432"]
+    options += ["-c", "listen_addresses="]
+    # Durable data gets the fast stop that writes a checkpoint; throw-away data just goes.
+    stop_signal = signal.SIGINT if place.folders.durable else signal.SIGQUIT
+    if not place.folders.durable:
+        options += NOT_DURABLE
+    with _open_log(place, "postgres") as log:
+        process = start_server(
+            [place.binaries.postgres_bin / "postgres", *options],
+            owner=place.owner,
+            log=log,
+            death_signal=stop_signal,
+        )
+
+    def is_ready() -> bool:
+        return _says_ready(_cluster(place) / "postmaster.pid", process.pid)
+
+    try:
+        if not wait_until(is_ready, process=process, timeout_s=START_TIMEOUT_S):
+            raise LauncherError(f"PostgreSQL did not start: {_reason(place, 'postgres')}")
+        _make_database(place)
+        yield process
+    finally:
+        stop(process, signal_number=stop_signal, timeout_s=STOP_TIMEOUT_S)
+
+
+def _says_ready(pid_file: Path, pid: int) -> bool:
+    """As pg_ctl does: the first line of postmaster.pid is our process, the eighth its state."""
+    try:
+        lines = pid_file.read_text().splitlines()
+    except OSError:
+        return False
+    return len(lines) >= 8 and lines[0] == str(pid) and lines[7].strip() == "ready"
+
+
+def _cluster(place: Place) -> Path:
+    return place.folders.postgres / "cluster"
+
+
+def _make_cluster(place: Place) -> None:
+    """Made under another name first, so that a half-made one is never taken for ours."""
+    unfinished = place.folders.postgres / "unfinished"
+    if unfinished.exists():
+        shutil.rmtree(unfinished)
+    options = ["-D", str(unfinished), *MAKE_CLUSTER]
     if not place.folders.durable:
         options.append("--no-sync")
     _run_to_end(place, ["initdb", *options])
@@ -175,7 +220,7 @@ def _run_to_end(place: Place, command: Sequence[str]) -> None:
     finally:
         stop(process, signal_number=signal.SIGTERM, timeout_s=STOP_TIMEOUT_S)
     if process.returncode:
-        raise LauncherError(f"{name} failed: {_last_line(place, name)}")
+        raise LauncherError(f"{name} failed: {_reason(place, name)}")
 
 
 def _open_log(place: Place, name: str) -> BufferedWriter:
@@ -185,7 +230,9 @@ def _open_log(place: Place, name: str) -> BufferedWriter:
     return path.open("ab")
 
 
-def _last_line(place: Place, name: str) -> str:
+def _reason(place: Place, name: str) -> str:
+    """What the log says went wrong: its last error, else its last line."""
     path = place.folders.log / f"{name}.log"
-    lines = [line for line in path.read_text(errors="replace").splitlines() if line.strip()]
-    return f"{lines[-1] if lines else 'it said nothing'} (more in {path})"
+    lines = [line.strip() for line in path.read_text(errors="replace").splitlines() if line.strip()]
+    errors = [line for line in lines if any(word in line for word in ("FATAL", "PANIC", "error:"))]
+    return f"{(errors or lines or ['it said nothing'])[-1]} (more in {path})"
