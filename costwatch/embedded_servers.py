@@ -105,49 +105,6 @@ def _postgres(place: Place) -> Iterator[subprocess.Popen[bytes]]:
     """Started, answering, with our database in it."""
     if not _cluster(place).exists():
         _make_cluster(place)
-    options = f"-D {_cluster(place)} -k {place.sockets} -p 5432 -c listen_addresses=".split()
-    # Durable data gets the fast stop that writes a checkpoint; throw-away data just goes.
-    stop_signal = signal.SIGINT if place.folders.durable else signal.SIGQUIT
-    if not place.folders.durable:
-        options += NOT_DURABLE
-    with _open_log(place, "postgres") as log:
-        process = start_server(
-            [place.binaries.postgres_bin / "postgres", *options],
-            owner=place.owner,
-            log=log,
-            death_signal=stop_signal,
-        )
-
-    def is_ready() -> bool:
-        return _says_ready(_cluster(place) / "postmaster.pid", process.pid)
-
-    try:
-        if not wait_until(is_ready, process=process, timeout_s=START_TIMEOUT_S):
-            raise LauncherError(f"PostgreSQL did not start: {_reason(place, 'postgres')}")
-        _make_database(place)
-        yield process
-    finally:
-        stop(process, signal_number=stop_signal, timeout_s=STOP_TIMEOUT_S)
-
-
-def _says_ready(pid_file: Path, pid: int) -> bool:
-    """As pg_ctl does: the first line of postmaster.pid is our process, the eighth its state."""
-    try:
-        lines = pid_file.read_text().splitlines()
-    except OSError:
-        return False
-    return len(lines) >= 8 and lines[0] == str(pid) and lines[7].strip() == "ready"
-
-
-def _cluster(place: Place) -> Path:
-    return place.folders.postgres / "cluster"
-
-
-def _make_cluster(place: Place) -> None:
-    """Made under another name first, so that a half-made one is never taken for ours."""
-    unfinished = place.folders.postgres / "unfinished"
-    if unfinished.exists():
-        shutil.rmtree(unfinished)
     options = ["-D", str(_cluster(place)), "-k", str(place.sockets), "-p", "5432"]
     options += ["-c", "listen_addresses="]
     # Durable data gets the fast stop that writes a checkpoint; throw-away data just goes.
