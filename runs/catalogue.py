@@ -1,0 +1,116 @@
+"""The shipped catalogue of accelerators and instance types (runs/data); no tables."""
+
+import csv
+import re
+from collections.abc import Iterable, Mapping
+from decimal import Decimal
+from functools import cache
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Final
+
+from formulae.units import strict_float
+from runs.records import PRECISIONS, AcceleratorSpec, InstanceTypeSpec
+
+DATA: Final = Path(__file__).resolve().parent / "data"
+
+
+def _rows(name: str) -> list[dict[str, str]]:
+    with (DATA / name).open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file, strict=True))
+
+
+def _optional(text: str) -> float | None:
+    return strict_float(text) if text else None
+
+
+def _peaks(row: Mapping[str, str], kind: str) -> Mapping[str, float]:
+    """The published peaks of one kind (dense or sparse), by precision."""
+    texts = {name: row.get(f"{name}_{kind}_flop_per_s") for name in PRECISIONS}
+    return MappingProxyType({name: strict_float(text) for name, text in texts.items() if text})
+
+
+def _accelerator(row: Mapping[str, str]) -> AcceleratorSpec:
+    return AcceleratorSpec(
+        key=row["key"],
+        name=row["name"],
+        vendor=row["vendor"],
+        launch_year=int(row["launch_year"]) if row["launch_year"] else None,
+        peak_dense_flop_per_s=_peaks(row, "dense"),
+        peak_sparse_flop_per_s=_peaks(row, "sparse"),
+        tdp_w=_optional(row["tdp_w"]),
+        max_power_w=_optional(row["max_power_w"]),
+        memory_gb=_optional(row["memory_gb"]),
+        note=row["note"],
+        source=row["source"],
+        source_date=row["source_date"],
+    )
+
+
+@cache
+def shipped_accelerators() -> Mapping[str, AcceleratorSpec]:
+    """The accelerators of runs/data/accelerators.csv by key."""
+    specs = (_accelerator(row) for row in _rows("accelerators.csv"))
+    return MappingProxyType({spec.key: spec for spec in specs})
+
+
+@cache
+def shipped_instance_types() -> Mapping[tuple[str, str], InstanceTypeSpec]:
+    """The instance types of runs/data/instance_types.csv by provider and lower-case name."""
+    specs = (
+        InstanceTypeSpec(
+            provider=row["provider"],
+            name=row["name"],
+            accelerator_key=row["accelerator_key"],
+            accelerator_count=Decimal(row["accelerator_count"]),
+            source=row["source"],
+            source_date=row["source_date"],
+        )
+        for row in _rows("instance_types.csv")
+    )
+    return MappingProxyType({(spec.provider, spec.name.lower()): spec for spec in specs})
+
+
+@cache
+def accelerator_name_patterns() -> tuple[tuple[str, str], ...]:
+    """(RE2 pattern, accelerator key) in order, first match wins, case does not matter."""
+    return tuple((row["pattern"], row["key"]) for row in _rows("accelerator_names.csv"))
+
+
+def accelerator_from_text(text: str) -> str | None:
+    """The key of the accelerator that a SKU's, meter's or driver's text names; None when none is.
+
+    >>> accelerator_from_text("NVIDIA H100 80GB HBM3"), accelerator_from_text("Standard storage")
+    ('h100-sxm-80gb', None)
+    """
+    for pattern, key in accelerator_name_patterns():
+        if re.search(pattern, text, re.IGNORECASE):
+            return key
+    return None
+
+
+def accelerator_from_document(document: Mapping[str, Any]) -> AcceleratorSpec:
+    """An organisation's own catalogue row, as its configuration writes it."""
+    return AcceleratorSpec(
+        key=document["key"],
+        name=document.get("name") or document["key"],
+        vendor=document.get("vendor", ""),
+        launch_year=document.get("launch_year"),
+        peak_dense_flop_per_s=_rates(document.get("peak_dense_flop_per_s")),
+        peak_sparse_flop_per_s=_rates(document.get("peak_sparse_flop_per_s")),
+        tdp_w=document.get("tdp_w"),
+        max_power_w=document.get("max_power_w", document.get("tdp_w")),
+        memory_gb=document.get("memory_gb"),
+        note=document.get("note", ""),
+        source=document["source"],
+        source_date=document.get("source_date", ""),
+    )
+
+
+def _rates(peaks: Mapping[str, Any] | None) -> Mapping[str, float]:
+    return MappingProxyType({name: float(rate) for name, rate in (peaks or {}).items()})
+
+
+def with_own_rows(own: Iterable[AcceleratorSpec]) -> dict[str, AcceleratorSpec]:
+    """The shipped accelerators, overridden and extended by an organisation's own rows."""
+    return {**shipped_accelerators(), **{spec.key: spec for spec in own}}

@@ -1,0 +1,182 @@
+"""Reads of what ran where: catalogue, sites, devices, assignments, runs; no writes."""
+
+from collections.abc import Iterable
+from datetime import datetime
+from uuid import UUID
+
+from django.db.models import Q, QuerySet
+
+from runs.catalogue import (
+    accelerator_from_document,
+    accelerator_from_text,
+    shipped_accelerators,
+    shipped_instance_types,
+    with_own_rows,
+)
+from runs.models import Assignment, CatalogueEntry, Device, Run, Site
+from runs.records import (
+    AcceleratorSpec,
+    AssignmentRecord,
+    DeviceRecord,
+    InstanceTypeSpec,
+    RunRecord,
+    SiteRecord,
+)
+
+__all__ = ["accelerator_from_text"]
+
+
+def _catalogue(organisation_id: UUID | None) -> dict[str, AcceleratorSpec]:
+    if organisation_id is None:
+        return dict(shipped_accelerators())
+    own = CatalogueEntry.objects.filter(organisation_id=organisation_id)
+    return with_own_rows(accelerator_from_document(entry.document) for entry in own)
+
+
+def accelerator(key: str, organisation_id: UUID | None = None) -> AcceleratorSpec:
+    """The accelerator with this key; an organisation's own row wins.
+
+    Raises:
+        LookupError: neither the shipped catalogue nor the organisation's own rows know the key.
+    """
+    try:
+        return _catalogue(organisation_id)[key]
+    except KeyError:
+        raise LookupError(
+            f"No accelerator {key!r} in the catalogue; see runs/data/accelerators.csv, "
+            "or add your own under 'accelerators' in the configuration"
+        ) from None
+
+
+def accelerators(organisation_id: UUID | None = None) -> tuple[AcceleratorSpec, ...]:
+    """All accelerators, shipped and own."""
+    return tuple(_catalogue(organisation_id).values())
+
+
+def instance_type(provider: str, name: str) -> InstanceTypeSpec | None:
+    """The machine type `name` of provider aws, gcp or azure; None when the catalogue lacks it."""
+    types = shipped_instance_types()
+    wanted = name.lower()
+    found = types.get((provider, wanted))
+    if found is None and provider == "azure":
+        found = types.get((provider, f"standard_{wanted.replace(' ', '_')}"))
+    return found
+
+
+def instance_types() -> tuple[InstanceTypeSpec, ...]:
+    """All machine types."""
+    return tuple(shipped_instance_types().values())
+
+
+def _site_record(site: Site) -> SiteRecord:
+    return SiteRecord(
+        site_id=site.pk,
+        organisation_id=site.organisation_id,
+        slug=site.slug,
+        name=site.name,
+        provider=site.provider,
+        region=site.region,
+        country=site.country,
+        state=site.state,
+        time_zone=site.time_zone,
+    )
+
+
+def sites(organisation_id: UUID) -> list[SiteRecord]:
+    """The organisation's sites by name."""
+    return [_site_record(site) for site in Site.objects.filter(organisation_id=organisation_id)]
+
+
+def site_by_slug(organisation_id: UUID, slug: str) -> SiteRecord | None:
+    """The site with this slug; None when there is none."""
+    site = Site.objects.filter(organisation_id=organisation_id, slug=slug).first()
+    return _site_record(site) if site else None
+
+
+def site_by_id(organisation_id: UUID, site_id: UUID) -> SiteRecord | None:
+    """The site with this id; None when there is none in the organisation."""
+    site = Site.objects.filter(organisation_id=organisation_id, pk=site_id).first()
+    return _site_record(site) if site else None
+
+
+def devices_of(site_id: UUID) -> list[DeviceRecord]:
+    """The devices of a site by UUID."""
+    devices = Device.objects.filter(site_id=site_id).select_related("node")
+    return _device_records(devices)
+
+
+def devices_by_uuid(organisation_id: UUID, uuids: Iterable[str]) -> dict[str, DeviceRecord]:
+    """The known ones among these device UUIDs, wherever in the organisation they stand."""
+    devices = Device.objects.filter(organisation_id=organisation_id, uuid__in=list(uuids))
+    return {
+        record.device_uuid: record for record in _device_records(devices.select_related("node"))
+    }
+
+
+def _device_records(devices: Iterable[Device]) -> list[DeviceRecord]:
+    found = list(devices)
+    specs = _catalogue(found[0].organisation_id) if found else {}
+    return [_device_record(device, specs.get(device.accelerator_key)) for device in found]
+
+
+def _device_record(device: Device, spec: AcceleratorSpec | None) -> DeviceRecord:
+    return DeviceRecord(
+        device_id=device.pk,
+        device_uuid=device.uuid,
+        site_id=device.site_id,
+        node=device.node.name if device.node else "",
+        model=device.model,
+        accelerator_key=device.accelerator_key,
+        power_limit_w=device.max_power_w or (spec.max_power_w if spec else None),
+    )
+
+
+def assignments_between(
+    organisation_id: UUID, start: datetime, end: datetime, site_id: UUID | None = None
+) -> list[AssignmentRecord]:
+    """The assignments that overlap [start, end), of all sites or of one."""
+    found = Assignment.objects.filter(organisation_id=organisation_id, start__lt=end).filter(
+        Q(end__isnull=True) | Q(end__gt=start)
+    )
+    if site_id is not None:
+        found = found.filter(device__site_id=site_id)
+    return _assignment_records(found)
+
+
+def assignments_of_site(site_id: UUID) -> list[AssignmentRecord]:
+    """All assignments of a site's devices."""
+    return _assignment_records(Assignment.objects.filter(device__site_id=site_id))
+
+
+def _assignment_records(found: QuerySet[Assignment]) -> list[AssignmentRecord]:
+    rows = found.select_related("device")
+    return [
+        AssignmentRecord(
+            device_id=row.device_id,
+            device_uuid=row.device.uuid,
+            site_id=row.device.site_id,
+            project_id=row.project_id,
+            run_id=row.run_id,
+            start=row.start,
+            end=row.end,
+        )
+        for row in rows
+    ]
+
+
+def runs_of(project_id: UUID) -> list[RunRecord]:
+    """The project's runs by start."""
+    return [
+        RunRecord(
+            run_id=run.pk,
+            project_id=run.project_id,
+            slug=run.slug,
+            name=run.name,
+            accelerator_key=run.accelerator_key,
+            accelerator_count=run.accelerator_count,
+            precision=run.precision,
+            start=run.start,
+            end=run.end,
+        )
+        for run in Run.objects.filter(project_id=project_id)
+    ]
