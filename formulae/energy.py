@@ -232,7 +232,8 @@ def split_energy_by_hour(interval: EnergyInterval) -> list[EnergyInterval]:
     allocation.
 
     >>> from formulae.periods import parse_utc
-    >>> period = Period(start=parse_utc("2026-10-01T00:59:50Z"), end=parse_utc("2026-10-01T01:00:20Z"))
+    >>> start, end = parse_utc("2026-10-01T00:59:50Z"), parse_utc("2026-10-01T01:00:20Z")
+    >>> period = Period(start=start, end=end)
     >>> parts = split_energy_by_hour(EnergyInterval(period=period, energy_millijoule=100))
     >>> [part.energy_millijoule for part in parts]
     [33, 67]
