@@ -190,6 +190,11 @@ CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_BROKER_TRANSPORT_OPTIONS = {"socket_timeout": 5, "socket_connect_timeout": 2}
 JOB_LEASE_S = env_int("COSTWATCH_JOB_LEASE_S", 30, minimum=1)
 JOB_MAX_ATTEMPTS = 3
+JOB_BACKOFF_S = 5
+JOB_RING_AGAIN_S = 30
+JOB_TIME_LIMIT_S = env_int("COSTWATCH_JOB_TIME_LIMIT_S", 6 * 3600, minimum=1)
+# What the outbox may carry: topic -> "module:function" taking one jobs.records.OutboxEvent.
+OUTBOX_TOPICS: dict[str, str] = {}
 
 # --- languages and time
 LANGUAGE_CODE = "en"

@@ -1,4 +1,4 @@
-"""Tables of who: organisations, people, projects, memberships, tokens, remembered answers."""
+"""Tables of who: organisations, people, projects, memberships, tokens; remembered answers, counted sign-ins."""
 
 import uuid
 
@@ -137,3 +137,19 @@ class RememberedAnswer(models.Model):
 
     def __str__(self) -> str:
         return self.key
+
+
+class SignInCount(models.Model):
+    """How often one name was tried from one address in one minute. Shared by all web processes."""
+
+    key = models.CharField(max_length=64, help_text="A hash: tried names are nobody's business.")
+    minute = models.DateTimeField()
+    tries = models.PositiveIntegerField(default=0)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["key", "minute"], name="one_count_per_key_and_minute")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.key} {self.minute} {self.tries}"

@@ -31,6 +31,9 @@ class Scope(StrEnum):
     ADMIN_ORG = "admin:org"
 
 
+INGEST_SCOPES = frozenset({Scope.INGEST_POWER, Scope.INGEST_ALERTS, Scope.INGEST_RUNS})
+
+
 class OrganisationRole(StrEnum):
     """What a person may do over all projects of the organisation."""
 

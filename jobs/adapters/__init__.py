@@ -1,0 +1,1 @@
+"""The outside of the queue: the broker that rings workers."""

@@ -1,0 +1,73 @@
+"""Reads of who: organisations, members, tokens."""
+
+from uuid import UUID
+
+from django.db.models import QuerySet
+
+from projects.access import project_for, require_organisation_role
+from projects.models import ApiToken, Membership, Organisation, Project, User
+from projects.records import Actor, OrganisationRole, Role, Scope
+
+
+class NoOrganisation(LookupError):
+    """The database holds no such organisation."""
+
+
+def the_organisation() -> Organisation:
+    """The first organisation, which set-up makes; the only one of most installations.
+
+    Raises:
+        NoOrganisation: the database is empty.
+    """
+    organisation = Organisation.objects.order_by("created_at", "id").first()
+    if organisation is None:
+        raise NoOrganisation("There is no organisation yet: run `manage.py migrate`.")
+    return organisation
+
+
+def organisation_by_slug(slug: str) -> Organisation:
+    """The organisation with this slug.
+
+    Raises:
+        NoOrganisation: there is none; the message names those that exist.
+    """
+    organisation = Organisation.objects.filter(slug=slug).first()
+    if organisation is None:
+        known = ", ".join(Organisation.objects.order_by("slug").values_list("slug", flat=True))
+        raise NoOrganisation(f"There is no organisation {slug!r}; there are: {known or 'none'}.")
+    return organisation
+
+
+def people(actor: Actor) -> QuerySet[User]:
+    """Everybody in the actor's organisation, for organisation-wide roles."""
+    require_organisation_role(actor, write=False)
+    return User.objects.filter(organisation_id=actor.organisation_id).order_by("username")
+
+
+def members(project: Project) -> QuerySet[Membership]:
+    """Who takes part in a project that the caller got from the permission door."""
+    return project.memberships.select_related("user").order_by("user__username")
+
+
+def tokens(actor: Actor) -> QuerySet[ApiToken]:
+    """The tokens that the actor may see: all of them, or its own."""
+    visible = ApiToken.objects.filter(organisation_id=actor.organisation_id).select_related(
+        "project", "created_by"
+    )
+    if actor.is_token:
+        sees_all = Scope.ADMIN_ORG in actor.scopes and actor.token_project_id is None
+        return visible if sees_all else visible.filter(pk=actor.token_id)
+    if actor.organisation_role != OrganisationRole.MEMBER:
+        return visible
+    owned = Membership.objects.filter(user_id=actor.user_id, role=Role.OWNER).values("project_id")
+    return visible.filter(created_by_id=actor.user_id) | visible.filter(project_id__in=owned)
+
+
+def token_for(actor: Actor, token_id: UUID) -> ApiToken | None:
+    """One of the tokens that the actor may see."""
+    return tokens(actor).filter(pk=token_id).first()
+
+
+def owned_project(actor: Actor, slug: str) -> Project:
+    """The project, if the actor may manage its members."""
+    return project_for(actor, slug, Role.OWNER)
