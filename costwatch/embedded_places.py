@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from costwatch.embedded_processes import LauncherError, Owner, raise_if_stopped
+from costwatch.processes import LauncherError, Owner, raise_if_stopped
 
 SERVER_UID = 65534  # "nobody": PostgreSQL refuses to run as root
 SYSTEM_FOLDER = Path("/var/lib/costwatch")

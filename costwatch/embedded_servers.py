@@ -12,7 +12,7 @@ from pathlib import Path
 
 from costwatch.embedded_binaries import Binaries
 from costwatch.embedded_places import DataFolders
-from costwatch.embedded_processes import (
+from costwatch.processes import (
     SERVER_ENV,
     LauncherError,
     Owner,

@@ -135,9 +135,11 @@ def _unpack(packed: Path) -> None:
         content = brotli.decompress((packed / f"{name}.tar.br").read_bytes())
         with tarfile.open(fileobj=BytesIO(content)) as tar:
             for member in tar.getmembers():
-                if member.isfile():
-                    member.name = Path(member.name).name
-                    tar.extract(member, CACHE / name, filter="data")
+                file = tar.extractfile(member)
+                if file is not None:
+                    target = CACHE / name / Path(member.name).name
+                    target.parent.mkdir(exist_ok=True)
+                    target.write_bytes(file.read())
     (CACHE / "fonts.conf").write_text(
         FONTS_CONF.format(fonts=CACHE / "fonts", cache=CACHE / "font-cache"), encoding="utf-8"
     )

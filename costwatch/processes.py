@@ -1,4 +1,4 @@
-"""Processes and signals for the embedded launcher: who dies with whom. Knows no server."""
+"""Child processes and signals: who dies with whom. Knows neither servers nor Django."""
 
 import ctypes
 import os
@@ -76,6 +76,18 @@ def _set_up_child(death_signal: int) -> Callable[[], None]:
 def start_command(command: Sequence[str], *, env: Mapping[str, str]) -> subprocess.Popen[bytes]:
     """Start the person's command; it is asked to stop when this process ends in any way."""
     return subprocess.Popen(command, env=dict(env), preexec_fn=_set_up_child(signal.SIGTERM))
+
+
+def start_piped(command: Sequence[str]) -> subprocess.Popen[bytes]:
+    """Start a child in a session of its own, with all it says on one pipe."""
+    return subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+        preexec_fn=_set_up_child(signal.SIGTERM),
+    )
 
 
 def start_server(

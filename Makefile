@@ -1,0 +1,82 @@
+# Costwatch. `make run` starts everything, `make test` tests everything; nothing is needed before.
+# On a machine with only make, Python 3.11+ with venv, and a package index.
+
+PORT    ?= 8000
+HOST    ?= 127.0.0.1
+DATA    ?= var
+PYTHON3 ?= python3
+
+UV_VERSION := 0.13.8
+VENV       := .venv
+PYTHON     := $(VENV)/bin/python
+BIN        := $(VENV)/bin
+STAMP      := $(VENV)/.ok
+# Servers of your own (DATABASE_URL and REDIS_URL) are used instead of the embedded ones.
+EMBEDDED   := $(if $(DATABASE_URL),,$(PYTHON) -m costwatch.embedded --data "$(DATA)" --)
+TEST_BED   := env -u DATABASE_URL -u REDIS_URL $(PYTHON) -m costwatch.embedded --test --
+LOCAL_ENV  := COSTWATCH_DATA_DIR="$(abspath $(DATA))" COSTWATCH_INSECURE_HTTP=1 COSTWATCH_LOG_FORMAT=text \
+              COSTWATCH_BIND="$(HOST):$(PORT)"
+
+.DEFAULT_GOAL := default
+.PHONY: default run test check fix bench demo setup lock
+.SILENT:
+
+default: check test
+
+run: setup
+	$(PYTHON) -m costwatch.bind "$(HOST):$(PORT)"
+	$(LOCAL_ENV) $(EMBEDDED) sh -c '$(PYTHON) manage.py prepare && exec $(PYTHON) manage.py up'
+
+demo: setup
+	$(LOCAL_ENV) $(EMBEDDED) sh -c '$(PYTHON) manage.py migrate -v 0 && exec $(PYTHON) manage.py demo'
+
+test: setup
+	COSTWATCH_SECRET_KEY=unused $(PYTHON) manage.py compile_translations
+	$(TEST_BED) $(PYTHON) -m pytest $(ARGS)
+
+check: setup
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy .
+	$(BIN)/lint-imports
+	$(BIN)/djlint templates --check --lint --quiet
+	env -u COSTWATCH_DEBUG -u COSTWATCH_INSECURE_HTTP $(TEST_BED) sh -c '\
+	  $(PYTHON) manage.py makemigrations --check --dry-run && \
+	  $(PYTHON) manage.py check --deploy --fail-level WARNING'
+
+fix: setup
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+	$(BIN)/djlint templates --reformat --quiet
+
+bench: setup
+	$(TEST_BED) $(PYTHON) -m bench $(ARGS)
+
+setup: $(STAMP)
+
+# Only what is locked, and all of it; USE_PIP=1 installs with pip, which obeys pip.conf and PIP_*.
+$(STAMP): requirements.lock .uv/.ok
+	echo "Installing the locked packages (about 10 s the first time) ..."
+	test -x $(PYTHON) && $(PYTHON) -c '' 2>/dev/null || $(PYTHON3) -m venv --clear --without-pip $(VENV)
+ifdef USE_PIP
+	.uv/bin/python -m pip --python $(PYTHON) install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+else
+	test -x .uv/bin/uv || .uv/bin/python -m pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
+	.uv/bin/uv pip sync --quiet --require-hashes --python $(PYTHON) requirements.lock
+endif
+	touch $@
+
+.uv/.ok:
+	command -v $(PYTHON3) >/dev/null || \
+	  { echo "Python is missing: sudo apt-get install python3 python3-venv" >&2; exit 1; }
+	$(PYTHON3) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "Costwatch needs Python 3.11 or newer, and $(PYTHON3) is $$($(PYTHON3) -V 2>&1): name one, make run PYTHON3=python3.12" >&2; exit 1; }
+	$(PYTHON3) -c 'import venv, ensurepip' 2>/dev/null || \
+	  { echo "Python's venv is missing: sudo apt-get install python3-venv" >&2; exit 1; }
+	$(PYTHON3) -m venv .uv
+	touch $@
+
+lock: .uv/.ok
+	test -x .uv/bin/uv || .uv/bin/python -m pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
+	.uv/bin/uv pip compile --quiet --universal --generate-hashes --python-version 3.11 \
+	  --custom-compile-command "make lock" requirements.txt -o requirements.lock

@@ -1,0 +1,73 @@
+"""`manage.py up`: web, worker and beat as one. What they do is theirs; here they start and stop."""
+
+import http.client
+import sys
+from argparse import ArgumentParser
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError
+
+from costwatch.bind import BadBindError, Bind, parse_bind, require_free
+from costwatch.demo import story
+from costwatch.supervisor import supervise
+
+WELCOME = """
+  Costwatch is ready:  {url}
+
+  Sign in as           {user}
+  with the password    {password}   (the demo's; its figures are invented)
+  Then click           "{project}" to see its burn-down
+
+  Ctrl-C stops everything.
+"""
+READY_TIMEOUT_S = 1.0
+
+
+class Command(BaseCommand):
+    help = "Run the web server, a worker and the scheduler until Ctrl-C."
+    requires_system_checks = ()
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--bind", metavar="HOST:PORT", default=settings.BIND)
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        try:
+            bind = parse_bind(options["bind"])
+            require_free(bind)
+        except BadBindError as error:
+            raise CommandError(str(error)) from error
+        welcome = WELCOME.format(
+            url=bind.local_url,
+            user=story.DEMO_USERS[0].username,
+            password=story.DEMO_PASSWORD,
+            project=story.PROJECT_NAME,
+        )
+        status = supervise(
+            _commands(options["bind"]), is_ready=lambda: _answers(bind), when_ready=welcome
+        )
+        if status:
+            sys.exit(status)
+
+
+def _commands(bind: str) -> dict[str, list[str]]:
+    celery = [sys.executable, "-m", "celery", "-A", "costwatch"]
+    worker = ["worker", "--loglevel", "WARNING", "--without-mingle", "--without-gossip"]
+    schedule = Path(settings.DATA_DIR) / "beat-schedule"
+    return {
+        "web": [sys.executable, str(settings.BASE_DIR / "manage.py"), "serve", "--bind", bind],
+        "worker": [*celery, *worker, "--concurrency", str(settings.WORKER_PROCESSES)],
+        "beat": [*celery, "beat", "--loglevel", "WARNING", "--pidfile=", "-s", str(schedule)],
+    }
+
+
+def _answers(bind: Bind) -> bool:
+    connection = http.client.HTTPConnection(bind.local_host, bind.port, timeout=READY_TIMEOUT_S)
+    try:
+        connection.request("GET", "/healthz")
+        return connection.getresponse().status < http.client.INTERNAL_SERVER_ERROR
+    except (OSError, http.client.HTTPException):
+        return False
+    finally:
+        connection.close()
