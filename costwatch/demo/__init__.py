@@ -1,0 +1,1 @@
+"""The synthetic demo project: its story, its generated files, its ledger, and the loader."""
