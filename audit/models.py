@@ -1,4 +1,4 @@
-"""The append-only table of who changed what; triggers made by the migrations refuse all but INSERT."""
+"""The append-only table of who changed what; triggers of the migrations refuse all but INSERT."""
 
 from django.db import models
 

@@ -20,7 +20,7 @@ log = structlog.get_logger(__name__)
 PROGRESS_EVERY_S = 1.0
 
 
-def seconds_from_now(seconds: float) -> ExpressionWrapper:
+def seconds_from_now(seconds: float) -> ExpressionWrapper[Any]:
     """The database's clock plus so many seconds, as an SQL expression."""
     return ExpressionWrapper(
         Now() + timedelta(seconds=seconds), output_field=fields.DateTimeField()
@@ -58,7 +58,7 @@ def due() -> Q:
 
 
 def claim(job_id: UUID, holder: str) -> Lease | None:
-    """Take the job if it is due and nobody is busy with its row; count the attempt before the work."""
+    """Take the job if it is due and its row is free; the attempt is counted before the work."""
     token = uuid.uuid4()
     with transaction.atomic():
         job = Job.objects.select_for_update(skip_locked=True).filter(due(), pk=job_id).first()

@@ -10,7 +10,7 @@ from django.utils.translation import gettext_lazy as _
 
 
 class Job(models.Model):
-    """A piece of work: who wants it, how often it was tried, who holds it until when, how it ended."""
+    """A piece of work: who wants it, how often it was tried, who holds it, how it ended."""
 
     class State(models.TextChoices):
         QUEUED = "queued", _("Waiting")
@@ -26,6 +26,7 @@ class Job(models.Model):
     payload = models.JSONField(encoder=DjangoJSONEncoder, default=dict)
     dedupe_key = models.CharField(max_length=200, blank=True)
     created_by_user_id = models.BigIntegerField(null=True, blank=True)
+    created_by_token_id = models.UUIDField(null=True, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
 
     state = models.CharField(max_length=10, choices=State.choices, default=State.QUEUED)

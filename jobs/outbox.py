@@ -1,4 +1,4 @@
-"""What must be sent exactly when its cause is committed: written with it, sent after it, never lost."""
+"""What is to be sent if its cause is committed: written with it, sent after it, never lost."""
 
 import uuid
 from collections.abc import Callable, Mapping
@@ -47,7 +47,7 @@ def send_waiting(limit: int = SENDS_AT_ONCE) -> int:
 
 
 def _take(limit: int) -> list[Outbox]:
-    """Reserve waiting rows: the attempt is counted and the next one dated before anything is sent."""
+    """Reserve waiting rows: the attempt is counted and the next one dated before the sending."""
     pause_s = settings.JOB_LEASE_S
     with transaction.atomic():
         rows = list(
@@ -76,7 +76,7 @@ def _send(row: Outbox) -> bool:
             settings.OUTBOX_TOPICS[row.topic].replace(":", ".")
         )
         deliver(event)
-    except Exception as error:  # noqa: BLE001  # one bad event must not stop the others
+    except Exception as error:  # one bad event must not stop the others
         log.exception("event not sent", event_id=str(row.event_id), topic=row.topic)
         waiting.update(last_error=readable(error))
         return False

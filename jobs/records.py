@@ -1,4 +1,4 @@
-"""What other rooms may hold of jobs: the context of a running one, its progress, its errors. No Django."""
+"""What other rooms may hold of jobs: the context of a running one, progress, errors. No Django."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -12,11 +12,11 @@ class PermanentJobError(Exception):
     """Trying again cannot help: the job fails at once and people read this message."""
 
 
-class LeaseLost(Exception):
+class LeaseLost(Exception):  # noqa: N818  # named for what happened
     """Another worker has taken the job over: stop, and publish nothing."""
 
 
-class UnknownJob(LookupError):
+class UnknownJobError(LookupError):
     """No such job in this organisation."""
 
 
@@ -57,7 +57,7 @@ class JobContext:
         self.on_report(rows_done, rows_total, message)
 
     def assert_still_mine(self) -> None:
-        """Call it inside the transaction that publishes: the job cannot change hands before its end.
+        """Call it inside the transaction that publishes: until it ends the job keeps its worker.
 
         Raises:
             LeaseLost: another worker has taken the job over.
@@ -84,6 +84,7 @@ class JobProgress:
     error: str
     result: Any
     created_by_user_id: int | None
+    created_by_token_id: UUID | None
     created_at: datetime
     started_at: datetime | None
     finished_at: datetime | None

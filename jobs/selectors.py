@@ -6,18 +6,18 @@ from uuid import UUID
 from django.utils import timezone
 
 from jobs.models import Job
-from jobs.records import JobProgress, JobState, UnknownJob
+from jobs.records import JobProgress, JobState, UnknownJobError
 
 
 def job_progress(job_id: UUID, organisation_id: UUID) -> JobProgress:
     """How far the job has come.
 
     Raises:
-        UnknownJob: the organisation has no such job.
+        UnknownJobError: the organisation has no such job.
     """
     job = Job.objects.filter(pk=job_id, organisation_id=organisation_id).first()
     if job is None:
-        raise UnknownJob(str(job_id))
+        raise UnknownJobError(str(job_id))
     return _progress(job, timezone.now())
 
 
@@ -45,6 +45,7 @@ def _progress(job: Job, now: datetime) -> JobProgress:
         error=job.error,
         result=job.result,
         created_by_user_id=job.created_by_user_id,
+        created_by_token_id=job.created_by_token_id,
         created_at=job.created_at,
         started_at=job.started_at,
         finished_at=job.finished_at,

@@ -6,6 +6,7 @@ from typing import Any
 from uuid import UUID
 
 import structlog
+from celery.exceptions import SoftTimeLimitExceeded
 from django.conf import settings
 from django.db import DatabaseError, IntegrityError, transaction
 from django.db.models import Q
@@ -41,11 +42,12 @@ def enqueue(
     dedupe_key: str | None = None,
     title: str = "",
     created_by_user_id: int | None = None,
+    created_by_token_id: UUID | None = None,
 ) -> Job:
     """Ask for work in the caller's transaction; a worker is rung when it commits.
 
-    With a `dedupe_key`, a job of the same key that no worker has touched yet is returned instead of a
-    second one. It is locked until the caller's commit, so that it cannot start before it sees the
+    With a `dedupe_key`, a job of the same key that no worker has touched yet is returned instead of
+    a second one. It is locked until the caller's commit, so that it cannot start before it sees the
     caller's changes.
 
     Raises:
@@ -61,6 +63,7 @@ def enqueue(
         payload=dict(payload),
         dedupe_key=dedupe_key or "",
         created_by_user_id=created_by_user_id,
+        created_by_token_id=created_by_token_id,
         max_attempts=settings.JOB_MAX_ATTEMPTS,
     )
     with transaction.atomic():
@@ -102,7 +105,7 @@ def _ring(job_id: UUID) -> None:
 
 
 def run_job(job_id: UUID, *, holder: str = "inline") -> None:
-    """Do the job if it is due. How it went stands in its row; nothing is raised for a failed job."""
+    """Do the job if it is due. How it went stands in its row; a failed job raises nothing."""
     lease = claim(job_id, holder)
     if lease is None:
         return
@@ -127,23 +130,23 @@ def _attempt(lease: Lease, heartbeat: Heartbeat) -> dict[str, Any]:
         on_assert=lease.assert_still_mine,
     )
     try:
-        function: JobFunction = import_string(
-            settings.JOB_KINDS[lease.job.kind].replace(":", ".")
-        )
+        function: JobFunction = import_string(settings.JOB_KINDS[lease.job.kind].replace(":", "."))
         result = function(context)
     except PermanentJobError as error:
         return _over(Job.State.FAILED, error=str(error))
     except LeaseLost:
         return _over(Job.State.QUEUED)
-    except Exception as error:  # noqa: BLE001  # the job's outermost line: recorded, then retried
+    except Exception as error:  # the job's outermost line: recorded, then retried
         log.exception("job attempt failed", job_id=str(lease.job.pk), kind=lease.job.kind)
         return _after_failure(lease.job, readable(error))
     return _over(Job.State.SUCCEEDED, result=dict(result or {}))
 
 
 def readable(error: Exception) -> str:
-    """What people read about an unexpected error: its kind and first line, never SQL or a traceback."""
+    """What people read about an unexpected error: its kind and first line, no SQL, no traceback."""
     name = type(error).__name__
+    if isinstance(error, SoftTimeLimitExceeded):
+        return f"It ran longer than {settings.JOB_TIME_LIMIT_S} s."
     if isinstance(error, DatabaseError):
         return f"The database refused the change ({name})."
     lines = str(error).strip().splitlines()

@@ -15,8 +15,10 @@ __all__ = [
     "Role",
     "Scope",
     "actor_of",
+    "memberships_of",
     "project_for",
     "projects_for",
+    "require_analyst",
     "require_organisation_role",
     "require_scope",
     "sees_unallocated",
@@ -64,7 +66,14 @@ def projects_for(actor: Actor) -> QuerySet[Project]:
         return projects.filter(pk=actor.token_project_id)
     if actor.is_token or actor.organisation_role != OrganisationRole.MEMBER:
         return projects
-    return projects.filter(memberships__user_id=actor.user_id)
+    return projects.filter(memberships__in=memberships_of(actor))
+
+
+def memberships_of(actor: Actor) -> QuerySet[Membership]:
+    """The memberships of the person who acts; none for tokens and the system."""
+    if actor.user_id is None:
+        return Membership.objects.none()
+    return Membership.objects.filter(user_id=actor.user_id)
 
 
 def _role_in(actor: Actor, project: Project) -> Role:
@@ -73,7 +82,7 @@ def _role_in(actor: Actor, project: Project) -> Role:
         return Role.OWNER if actor.scopes & {Scope.MANAGE_PROJECT, Scope.ADMIN_ORG} else Role.VIEWER
     if actor.organisation_role == OrganisationRole.ADMIN:
         return Role.OWNER
-    membership = Membership.objects.filter(project=project, user_id=actor.user_id).first()
+    membership = memberships_of(actor).filter(project=project).first()
     return Role(membership.role) if membership else Role.VIEWER
 
 
@@ -106,6 +115,23 @@ def require_organisation_role(actor: Actor, *, write: bool) -> None:
         allowed = actor.organisation_role != OrganisationRole.MEMBER
     if not allowed:
         raise PermissionDenied("This needs an organisation-wide role.")
+
+
+def require_analyst(actor: Actor) -> None:
+    """Let people pass who may change something: admins, and analysts or owners of any project.
+
+    Raises:
+        PermissionDenied: a viewer, an auditor, or a token that may not manage.
+    """
+    if actor.is_token:
+        allowed = bool(actor.scopes & {Scope.MANAGE_PROJECT, Scope.ADMIN_ORG})
+    elif actor.organisation_role == OrganisationRole.ADMIN:
+        allowed = True
+    else:
+        changing = memberships_of(actor).filter(role__in=(Role.ANALYST, Role.OWNER))
+        allowed = changing.filter(project__organisation_id=actor.organisation_id).exists()
+    if not allowed:
+        raise PermissionDenied("This needs the role analyst or owner in a project.")
 
 
 def require_scope(actor: Actor, *scopes: Scope) -> None:

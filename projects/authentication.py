@@ -19,9 +19,9 @@ REFUSED = "This token is unknown, expired or revoked."
 
 
 class TokenAuthentication(authentication.BaseAuthentication):
-    """`Authorization: Bearer cw_…`. The request's `auth` becomes an Actor, its `user` stays None."""
+    """`Authorization: Bearer cw_…`. The request's `auth` becomes an Actor, `user` stays None."""
 
-    def authenticate(self, request: Request) -> tuple[None, Actor] | None:  # type: ignore[override]
+    def authenticate(self, request: Request) -> tuple[None, Actor] | None:
         kind, _, text = request.META.get("HTTP_AUTHORIZATION", "").partition(" ")
         if kind.lower() != "bearer":
             return None

@@ -1,4 +1,4 @@
-"""Tables of who: organisations, people, projects, memberships, tokens; remembered answers, counted sign-ins."""
+"""Tables of who: organisations, people, projects, memberships, tokens; answers, sign-ins."""
 
 import uuid
 

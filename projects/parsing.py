@@ -1,4 +1,4 @@
-"""The one strict reader of JSON bodies. What it lets through, PostgreSQL can store and JSON can write."""
+"""The one strict reader of JSON bodies: what it lets through, PostgreSQL can store."""
 
 import json
 import math
@@ -29,7 +29,7 @@ class UnsupportedBody(exceptions.APIException):
     default_code = "unsupported_media_type"
 
 
-class _BadJSON(ValueError):
+class _BadJSONError(ValueError):
     """Carries the code of the answer beside its message."""
 
     def __init__(self, code: str, message: str) -> None:
@@ -86,7 +86,7 @@ def parse_json(body: bytes) -> Any:
         )
         if b"\\u" in body:
             _refuse_broken_text(document)
-    except _BadJSON as error:
+    except _BadJSONError as error:
         raise exceptions.ParseError(str(error), code=error.code) from None
     except json.JSONDecodeError as error:
         raise exceptions.ParseError(
@@ -99,13 +99,13 @@ def parse_json(body: bytes) -> Any:
 
 def _decode(body: bytes) -> str:
     if not body.strip():
-        raise _BadJSON("empty", "The body is empty.")
+        raise _BadJSONError("empty", "The body is empty.")
     try:
         text = body.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise _BadJSON("encoding", f"Byte {error.start} is not UTF-8.") from None
+        raise _BadJSONError("encoding", f"Byte {error.start} is not UTF-8.") from None
     if text.startswith("\ufeff"):
-        raise _BadJSON("encoding", "Send UTF-8 without a byte order mark.")
+        raise _BadJSONError("encoding", "Send UTF-8 without a byte order mark.")
     return text
 
 
@@ -116,7 +116,7 @@ def _refuse_depth(body: bytes) -> None:
         if mark in b"[{":
             depth += 1
             if depth > MAX_DEPTH:
-                raise _BadJSON("too_deep", f"Nested deeper than {MAX_DEPTH}.")
+                raise _BadJSONError("too_deep", f"Nested deeper than {MAX_DEPTH}.")
         elif mark in b"]}":
             depth -= 1
 
@@ -126,25 +126,25 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(document) != len(pairs):
         keys = [key for key, _ in pairs]
         twice = next(key for key in keys if keys.count(key) > 1)
-        raise _BadJSON("duplicate_key", f"The key {twice[:80]!r} appears twice.")
+        raise _BadJSONError("duplicate_key", f"The key {twice[:80]!r} appears twice.")
     return document
 
 
 def _refuse_constant(name: str) -> NoReturn:
-    raise _BadJSON("number", f"{name} is not a number in JSON.")
+    raise _BadJSONError("number", f"{name} is not a number in JSON.")
 
 
 def _finite(text: str) -> float:
     number = float(text)
     if not math.isfinite(number):
-        raise _BadJSON("number", f"{text[:40]} is too large.")
+        raise _BadJSONError("number", f"{text[:40]} is too large.")
     return number
 
 
 def _refuse_broken_text(value: Any) -> None:
     if isinstance(value, str):
         if "\x00" in value or any("\ud800" <= character <= "\udfff" for character in value):
-            raise _BadJSON("encoding", "A text holds a NUL or half a character.")
+            raise _BadJSONError("encoding", "A text holds a NUL or half a character.")
     elif isinstance(value, dict):
         for key, item in value.items():
             _refuse_broken_text(key)

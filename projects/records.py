@@ -69,3 +69,22 @@ class NewToken:
 
     token_id: UUID
     secret: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Invitation:
+    """An account without a password, and the two parts of the link that sets one."""
+
+    user_id: int
+    username: str
+    uid: str
+    key: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenReach:
+    """What a token is limited to; nothing given means the whole organisation."""
+
+    project_slug: str | None = None
+    site_id: UUID | None = None
+    source_id: UUID | None = None

@@ -2,14 +2,14 @@
 
 from uuid import UUID
 
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 
-from projects.access import project_for, require_organisation_role
+from projects.access import memberships_of, project_for, require_organisation_role
 from projects.models import ApiToken, Membership, Organisation, Project, User
 from projects.records import Actor, OrganisationRole, Role, Scope
 
 
-class NoOrganisation(LookupError):
+class NoOrganisationError(LookupError):
     """The database holds no such organisation."""
 
 
@@ -17,11 +17,11 @@ def the_organisation() -> Organisation:
     """The first organisation, which set-up makes; the only one of most installations.
 
     Raises:
-        NoOrganisation: the database is empty.
+        NoOrganisationError: the database is empty.
     """
     organisation = Organisation.objects.order_by("created_at", "id").first()
     if organisation is None:
-        raise NoOrganisation("There is no organisation yet: run `manage.py migrate`.")
+        raise NoOrganisationError("There is no organisation yet: run `manage.py migrate`.")
     return organisation
 
 
@@ -29,12 +29,14 @@ def organisation_by_slug(slug: str) -> Organisation:
     """The organisation with this slug.
 
     Raises:
-        NoOrganisation: there is none; the message names those that exist.
+        NoOrganisationError: there is none; the message names those that exist.
     """
     organisation = Organisation.objects.filter(slug=slug).first()
     if organisation is None:
         known = ", ".join(Organisation.objects.order_by("slug").values_list("slug", flat=True))
-        raise NoOrganisation(f"There is no organisation {slug!r}; there are: {known or 'none'}.")
+        raise NoOrganisationError(
+            f"There is no organisation {slug!r}; there are: {known or 'none'}."
+        )
     return organisation
 
 
@@ -56,11 +58,11 @@ def tokens(actor: Actor) -> QuerySet[ApiToken]:
     )
     if actor.is_token:
         sees_all = Scope.ADMIN_ORG in actor.scopes and actor.token_project_id is None
-        return visible if sees_all else visible.filter(pk=actor.token_id)
+        return visible if sees_all else visible.none()
     if actor.organisation_role != OrganisationRole.MEMBER:
         return visible
-    owned = Membership.objects.filter(user_id=actor.user_id, role=Role.OWNER).values("project_id")
-    return visible.filter(created_by_id=actor.user_id) | visible.filter(project_id__in=owned)
+    owned = memberships_of(actor).filter(role=Role.OWNER).values("project_id")
+    return visible.filter(Q(created_by_id=actor.user_id) | Q(project_id__in=owned))
 
 
 def token_for(actor: Actor, token_id: UUID) -> ApiToken | None:

@@ -1,4 +1,4 @@
-"""Rings a worker through the broker. A broker that is down is logged, never an error of the caller."""
+"""Rings a worker through the broker. A broker that is down is logged, never raised."""
 
 import time
 from uuid import UUID
@@ -12,7 +12,7 @@ QUIET_AFTER_FAILURE_S = 5.0
 
 
 class Doorbell:
-    """Rings; after a failure it stays quiet for a moment, so that many jobs wait for one time-out."""
+    """Rings; after a failure it stays quiet for a moment, so that many jobs wait only once."""
 
     def __init__(self) -> None:
         self._quiet_until_s = 0.0
