@@ -11,8 +11,7 @@ def training_flop(params: float, tokens: float) -> float:
     The attention scores are not in it: for common language models 6ND is 8 to 27 % low.
 
     Args:
-        params: N, parameters that one token passes through (active ones for mixture of experts), >
-            0.
+        params: N, parameters that one token passes through (the active ones), > 0.
         tokens: D, tokens trained, > 0.
 
     Returns:
@@ -146,9 +145,8 @@ def accelerator_hours(*, flop: float, peak_flop_per_s: float, mfu: float, goodpu
     Returns:
         Accelerator-hours, h.
 
-    Source: Chowdhery et al. 2022 (PaLM), arXiv:2204.02311, appendix B, solved for time; goodput as
-    in
-        Kokolis et al. 2025 (HPCA), arXiv:2410.21680.
+    Source: Chowdhery et al. 2022 (PaLM), arXiv:2204.02311, appendix B, solved for time;
+    goodput as in Kokolis et al. 2025 (HPCA), arXiv:2410.21680.
 
     >>> round(accelerator_hours(flop=6e23, peak_flop_per_s=989.4e12, mfu=0.55, goodput=1.0))
     306277

@@ -77,8 +77,7 @@ def integrate_power(
     E = sum over neighbours of (P_i + P_i+1) / 2 * (t_i+1 - t_i), where t_i+1 - t_i <= max_gap_s
 
     A longer gap is not bridged: it adds no energy and lowers the coverage. Each interval is rounded
-    to a
-    whole millijoule, so a series integrated in parts that share their end sample sums to the whole.
+    to a whole millijoule, so a series integrated in parts that share a sample sums to the whole.
 
     Args:
         samples: (instant, power in W >= 0) in any order; an equal sample twice counts once.
@@ -119,9 +118,8 @@ def integrate_counter(
     E = sum over neighbours of (c_i+1 - c_i), or c_i+1 after a reset (c_i+1 < c_i)
 
     Across a long gap the difference is measured but its place in time is not: quality ``spread``,
-    covered.
-    Across a reset only the energy since the reset is known: quality ``reset``, a lower bound, not
-    covered.
+    covered. Across a reset only the energy since the reset is known: quality ``reset``, a lower
+    bound, not covered.
 
     Args:
         readings: (instant, counter in mJ >= 0) in any order; an equal reading twice counts once.

@@ -144,8 +144,7 @@ def estimate_training(spec: EstimateSpec) -> EstimateResult:
         The point estimate, and the interval when the spec holds at least one range.
 
     Source: the formulae of compute, energy and emissions; billed hours that make no progress draw
-    the
-        same mean power.
+    the same mean power.
 
     >>> spec = EstimateSpec(
     ...     active_params=1e10,

@@ -35,8 +35,8 @@ class EstimateSpec:
     """What is known at kickoff of one main run; checked when built.
 
     Power is either ``power_w``, or ``tdp_w`` times ``power_fraction``. What is None stays unknown
-    and makes
-    the results that need it None. For a mixture of experts ``active_params`` drives the compute.
+    and makes the results that need it None. For a mixture of experts ``active_params`` drives the
+    compute.
     """
 
     active_params: float

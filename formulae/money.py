@@ -13,9 +13,7 @@ _CURRENCY: Final = re.compile(r"[A-Z]{3}")
 
 
 class MoneyError(ValueError):
-    """An amount that cannot be held exactly as decimal(38,18), or a currency that is no ISO 4217
-    code.
-    """
+    """An amount that decimal(38,18) cannot hold exactly, or a currency that is no ISO 4217 code."""
 
 
 class CurrencyMismatchError(MoneyError):

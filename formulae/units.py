@@ -66,8 +66,7 @@ def strict_decimal(text: str) -> ParsedDecimal:
     value = text rounded half-even to 18 decimals, when abs(value) < 1e20
 
     Args:
-        text: such as ``-12.50`` or ``1.2e-7``; no sign ``+``, blanks, separators, words or other
-            digits.
+        text: such as ``-12.50`` or ``1.2e-7``; no sign ``+``, blanks, separators or words.
 
     Returns:
         The value (minus zero reads as zero) and whether non-zero digits were rounded away.
