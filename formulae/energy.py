@@ -236,6 +236,8 @@ def split_energy_by_hour(interval: EnergyInterval) -> list[EnergyInterval]:
     >>> [part.energy_millijoule for part in parts]
     [33, 67]
     """
+    if hour_of(interval.period.start).covers(interval.period):
+        return [interval]
     periods = split_by_hour(interval.period)
     parts = split_integer(
         interval.energy_millijoule, [period.duration_microsecond for period in periods]

@@ -147,10 +147,10 @@ def quantise_money(amount: Decimal) -> Decimal:
     >>> quantise_money(Decimal("1.0000000000000000005"))
     Decimal('1.000000000000000000')
     """
-    if not amount.is_finite() or abs(amount) >= MONEY_LIMIT:
+    if not amount.is_finite() or amount.copy_abs() >= MONEY_LIMIT:
         raise MoneyError(f"{amount} is not a finite amount below 1e20")
     rounded = amount.quantize(MONEY_QUANTUM, rounding=ROUND_HALF_EVEN, context=EXACT)
-    if abs(rounded) >= MONEY_LIMIT:
+    if rounded.copy_abs() >= MONEY_LIMIT:
         raise MoneyError(f"{amount} is not a finite amount below 1e20")
     return rounded
 
@@ -223,9 +223,8 @@ def divide(dividend: Decimal, divisor: Decimal) -> Decimal | None:
     >>> divide(Decimal(1), Decimal(3))
     Decimal('0.333333333333333333')
     """
-    if divisor == 0:
-        return None
-    return _from_fraction(_fraction(dividend) / _fraction(divisor))
+    over, under = _fraction(dividend), _fraction(divisor)
+    return _from_fraction(over / under) if under else None
 
 
 def _fraction(number: Decimal) -> Fraction:

@@ -96,6 +96,8 @@ def as_utc(at: datetime) -> datetime:
     >>> as_utc(parse_utc("2026-10-01T02:00:00+02:00"))
     datetime.datetime(2026, 10, 1, 0, 0, tzinfo=datetime.timezone.utc)
     """
+    if at.tzinfo is UTC:
+        return at
     if at.utcoffset() is None:
         raise InstantError(f"{at} has no time zone; give an aware datetime")
     return at.astimezone(UTC)

@@ -89,12 +89,12 @@ def strict_decimal(text: str) -> ParsedDecimal:
     exact = Decimal(text)
     value, digits_lost = exact, False
     exponent = int(exact.as_tuple().exponent)
-    if exponent > 0 and abs(exact) < MONEY_LIMIT:
+    if exponent > 0 and exact.copy_abs() < MONEY_LIMIT:
         value = exact.quantize(Decimal(1), context=EXACT)
     elif exponent < -MONEY_DECIMALS:
         value = exact.quantize(MONEY_QUANTUM, context=EXACT)
         digits_lost = value != exact
-    if abs(value) >= MONEY_LIMIT:
+    if value.copy_abs() >= MONEY_LIMIT:
         raise NumberTextError(f"{text[:60]!r} is too large for money; it must lie below 1e20")
     return ParsedDecimal(value=value.copy_abs() if value == 0 else value, digits_lost=digits_lost)
 

@@ -1,6 +1,6 @@
 """Money is exact, of one currency, and never a float."""
 
-from decimal import Decimal
+from decimal import Decimal, localcontext
 from fractions import Fraction
 
 import pytest
@@ -100,10 +100,36 @@ def test_a_ratio_to_zero_is_undefined() -> None:
 
 @pytest.mark.parametrize("text", ["NaN", "sNaN", "Infinity"])
 def test_products_and_quotients_of_what_is_not_finite_are_refused(text: str) -> None:
-    with pytest.raises((MoneyError, ArithmeticError)):
+    with pytest.raises(MoneyError, match="finite"):
         money.multiply(Decimal(text), Decimal(1))
-    with pytest.raises((MoneyError, ArithmeticError)):
-        money.divide(Decimal(text), Decimal(1))
+    for dividend, divisor in [(text, "1"), ("1", text)]:
+        with pytest.raises(MoneyError, match="finite"):
+            money.divide(Decimal(dividend), Decimal(divisor))
+
+
+MOST = "99999999999999999999.999999999999999999"
+
+
+def test_the_largest_amount_of_38_digits_is_held_exactly() -> None:
+    assert str(Money.of(MOST, "USD").amount) == MOST
+    assert str((-Money.of(f"-{MOST}", "USD")).amount) == MOST
+    assert str(money.quantise_money(Decimal(MOST))) == MOST
+
+
+@given(amounts, amounts, st.integers(min_value=1, max_value=12))
+def test_a_callers_own_decimal_context_changes_nothing(
+    first: Decimal, second: Decimal, precision: int
+) -> None:
+    one, two = Money.of(first, "USD"), Money.of(second, "USD")
+    half = Decimal("0.5")
+    with localcontext(prec=precision):
+        narrow = (
+            one + two,
+            one - two,
+            one.times(half),
+            money.sum_money([one, two], currency="USD"),
+        )
+    assert narrow == (one + two, one - two, one.times(half), one + two)
 
 
 def test_a_product_that_cannot_be_stored_is_refused() -> None:
