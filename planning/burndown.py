@@ -1,0 +1,193 @@
+"""The burn-down: plan, charges, energy, emissions joined day by day. Pure: no table, no clock."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from decimal import Decimal
+from typing import Protocol
+
+from planning.classes import COMPUTE_CLASSES, group_of
+from planning.phasing import days_of, planned_cost_by_day, planned_quantity_by_day
+from planning.records import Burndown, BurndownDay, CostGroup, PlanRecord
+
+
+class CostRow(Protocol):
+    """A day's cost of one class, as billing tells it."""
+
+    day: date
+    x_cost_class: str
+    currency: str
+    cost: Decimal | None
+    accelerator_h: Decimal | None
+
+
+class EnergyRow(Protocol):
+    """A day's energy, as carbon tells it."""
+
+    day: date
+    accelerator_energy_kwh: float | None
+    it_energy_kwh: float | None
+    facility_energy_kwh: float | None
+    coverage_fraction: float | None
+    measured_fraction: float | None
+
+
+class EmissionRow(Protocol):
+    """A day's emissions, as carbon tells them."""
+
+    day: date
+    scope_2_location_kgco2e: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Actuals:
+    """What happened, as the rooms below tell it."""
+
+    costs: Sequence[CostRow]
+    energy: Sequence[EnergyRow]
+    emissions: Sequence[EmissionRow]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """What the burn-down is asked: the instant of knowledge, the currency, the cost basis."""
+
+    as_of: datetime
+    currency: str
+    basis: str
+
+
+def build_burndown(question: Question, plan: PlanRecord | None, actuals: Actuals) -> Burndown:
+    """Join plan and actuals on one time axis.
+
+    Charges in another currency than the plan's make the sums unknown (None), named in
+    `other_currencies`: a partial sum would read as the whole.
+
+    Args:
+        question: instant, ISO-4217 currency, basis (billed, effective, list, contracted).
+        plan: the baseline, or None when nobody approved one.
+        actuals: rows by day; a day without a row is unknown, not zero.
+
+    Returns:
+        Days from the first planned or actual day to the last, not cumulated.
+    """
+    costs = [row for row in actuals.costs if row.currency == question.currency]
+    foreign = tuple(sorted({row.currency for row in actuals.costs} - {question.currency}))
+    unpriced = any(row.cost is None for row in costs)
+    known = bool(costs) and not foreign and not unpriced
+    billed_through = max((row.day for row in actuals.costs), default=None)
+    metered_through = max((row.day for row in actuals.energy), default=None)
+    planned = planned_cost_by_day(plan.lines) if plan else {}
+    return Burndown(
+        as_of=question.as_of,
+        plan=plan,
+        currency=question.currency,
+        basis=question.basis,
+        days=_days(plan, planned, actuals, costs if known else []),
+        billed_through=billed_through,
+        metered_through=metered_through,
+        planned_value=_planned_value(plan, planned, billed_through or question.as_of.date()),
+        actual_cost=_sum_cost(costs) if known else None,
+        compute_cost=_sum_cost([row for row in costs if row.x_cost_class in COMPUTE_CLASSES])
+        if known
+        else None,
+        accelerator_h=_sum_known_decimal([row.accelerator_h for row in actuals.costs]),
+        accelerator_energy_kwh=_sum_all([row.accelerator_energy_kwh for row in actuals.energy]),
+        it_energy_kwh=_sum_all([row.it_energy_kwh for row in actuals.energy]),
+        facility_energy_kwh=_sum_all([row.facility_energy_kwh for row in actuals.energy]),
+        coverage_fraction=_mean([row.coverage_fraction for row in actuals.energy]),
+        measured_fraction=_weighted_measured(actuals.energy),
+        scope_2_location_kgco2e=_sum_all(
+            [row.scope_2_location_kgco2e for row in actuals.emissions]
+        ),
+        other_currencies=foreign,
+    )
+
+
+def _days(
+    plan: PlanRecord | None,
+    planned: dict[date, Decimal],
+    actuals: Actuals,
+    costs: Sequence[CostRow],
+) -> tuple[BurndownDay, ...]:
+    """One row a day from the first day that anything is known of to the last."""
+    groups: defaultdict[date, defaultdict[CostGroup, Decimal]] = defaultdict(
+        lambda: defaultdict(Decimal)
+    )
+    for row in costs:
+        groups[row.day][group_of(row.x_cost_class)] += row.cost or Decimal(0)
+    energy = {row.day: row for row in actuals.energy}
+    emissions = {row.day: row for row in actuals.emissions}
+    planned_kwh = planned_quantity_by_day(plan.lines, "facility_energy_kwh") if plan else None
+    planned_kg = planned_quantity_by_day(plan.lines, "kgco2e") if plan else None
+    known_days = {*planned, *groups, *energy, *emissions}
+    if not known_days:
+        return ()
+    rows = []
+    for day in days_of(min(known_days), max(known_days) + timedelta(days=1)):
+        metered, emitted = energy.get(day), emissions.get(day)
+        rows.append(
+            BurndownDay(
+                day=day,
+                planned_value=planned.get(day, Decimal(0)),
+                actual_cost=sum(groups[day].values(), Decimal(0)) if day in groups else None,
+                cost_by_group=dict(groups[day]) if day in groups else {},
+                planned_facility_energy_kwh=None
+                if planned_kwh is None
+                else planned_kwh.get(day, 0.0),
+                accelerator_energy_kwh=metered.accelerator_energy_kwh if metered else None,
+                facility_energy_kwh=metered.facility_energy_kwh if metered else None,
+                coverage_fraction=metered.coverage_fraction if metered else None,
+                planned_kgco2e=None if planned_kg is None else planned_kg.get(day, 0.0),
+                scope_2_location_kgco2e=emitted.scope_2_location_kgco2e if emitted else None,
+            )
+        )
+    return tuple(rows)
+
+
+def _planned_value(
+    plan: PlanRecord | None, planned: dict[date, Decimal], through: date
+) -> Decimal | None:
+    """What the plan wanted spent by the end of `through`, or None without a plan."""
+    if plan is None:
+        return None
+    return sum((amount for day, amount in planned.items() if day <= through), Decimal(0))
+
+
+def _sum_cost(rows: Sequence[CostRow]) -> Decimal:
+    return sum((row.cost for row in rows if row.cost is not None), Decimal(0))
+
+
+def _sum_known_decimal(values: Sequence[Decimal | None]) -> Decimal | None:
+    """Accelerator-hours: rows without any are rows of other things, not unknown hours."""
+    known = [value for value in values if value is not None]
+    return sum(known, Decimal(0)) if known else None
+
+
+def _sum_all(values: Sequence[float | None]) -> float | None:
+    """The sum, or None when there is nothing or one part is unknown."""
+    if not values or any(value is None for value in values):
+        return None
+    return sum(value for value in values if value is not None)
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    """The mean over days, or None when there is nothing or one part is unknown."""
+    total = _sum_all(values)
+    return None if total is None else total / len(values)
+
+
+def _weighted_measured(rows: Sequence[EnergyRow]) -> float | None:
+    """The measured share of accelerator energy, weighted by that energy."""
+    total = _sum_all([row.accelerator_energy_kwh for row in rows])
+    if not total:
+        return None
+    shares = [
+        None
+        if row.measured_fraction is None or row.accelerator_energy_kwh is None
+        else row.measured_fraction * row.accelerator_energy_kwh
+        for row in rows
+    ]
+    measured = _sum_all(shares)
+    return None if measured is None else measured / total

@@ -1,0 +1,105 @@
+"""The JSON of plans and burn-downs, for the command line and HTTP alike; money as strings."""
+
+from decimal import Decimal
+from typing import Any
+
+from planning.records import Burndown, PlanRecord
+
+
+def _text(amount: Decimal | None) -> str | None:
+    """Money and exact ratios travel as strings; unknown stays null."""
+    return None if amount is None else format(amount, "f")
+
+
+def _multiple(ratio: Decimal | None) -> str | None:
+    """A multiple of the main run with six decimals: more would be false precision."""
+    return None if ratio is None else format(ratio.quantize(Decimal("0.000001")), "f")
+
+
+def plan_document(plan: PlanRecord) -> dict[str, Any]:
+    """One version of a plan."""
+    return {
+        "version": plan.number,
+        "state": "approved" if plan.is_approved else "draft",
+        "approved_at": plan.approved_at.isoformat() if plan.approved_at else None,
+        "approved_by": plan.approved_by or None,
+        "reason": plan.reason or None,
+        "estimate": str(plan.estimate_id),
+        "currency": plan.currency,
+        "main_run_cost": _text(plan.main_run_cost),
+        "main_run_starts_on": plan.main_run_starts_on.isoformat(),
+        "main_run_ends_on": plan.main_run_ends_on.isoformat(),
+        "budget_at_completion": _text(plan.budget_at_completion),
+        "programme_multiple": _multiple(plan.programme_multiple),
+        "all_in_multiple": _multiple(plan.all_in_multiple),
+        "facility_energy_kwh": plan.facility_energy_kwh,
+        "scope_2_location_kgco2e": plan.kgco2e,
+        "lines": [
+            {
+                "key": line.key,
+                "name": line.name,
+                "base": line.base.value,
+                "fraction": _text(line.fraction),
+                "amount": _text(line.amount),
+                "starts_on": line.starts_on.isoformat(),
+                "ends_on": line.ends_on.isoformat(),
+                "in_programme": line.in_programme,
+                "facility_energy_kwh": line.facility_energy_kwh,
+                "scope_2_location_kgco2e": line.kgco2e,
+            }
+            for line in plan.lines
+        ],
+    }
+
+
+def burndown_document(burndown: Burndown) -> dict[str, Any]:
+    """The burn-down as documented in docs/cli.md.
+
+    `earned_value`, `accrued_cost` and `estimate_at_completion` are null: they need the progress of
+    runs and accrued hours, which this version does not record.
+    """
+    plan = burndown.plan
+    return {
+        "as_of": burndown.as_of.isoformat(),
+        "currency": burndown.currency,
+        "basis": burndown.basis,
+        "other_currencies": list(burndown.other_currencies),
+        "billed_through": burndown.billed_through.isoformat() if burndown.billed_through else None,
+        "metered_through": burndown.metered_through.isoformat()
+        if burndown.metered_through
+        else None,
+        "main_run_cost": _text(plan.main_run_cost) if plan else None,
+        "budget_at_completion": _text(plan.budget_at_completion) if plan else None,
+        "planned_programme_multiple": _multiple(plan.programme_multiple) if plan else None,
+        "planned_all_in_multiple": _multiple(plan.all_in_multiple) if plan else None,
+        "programme_multiple": _multiple(burndown.programme_multiple),
+        "all_in_multiple": _multiple(burndown.all_in_multiple),
+        "planned_value": _text(burndown.planned_value),
+        "earned_value": None,
+        "actual_cost": _text(burndown.actual_cost),
+        "accrued_cost": None,
+        "accelerator_h": _text(burndown.accelerator_h),
+        "accelerator_energy_kwh": burndown.accelerator_energy_kwh,
+        "it_energy_kwh": burndown.it_energy_kwh,
+        "facility_energy_kwh": burndown.facility_energy_kwh,
+        "coverage_fraction": burndown.coverage_fraction,
+        "measured_fraction": burndown.measured_fraction,
+        "scope_2_location_kgco2e": burndown.scope_2_location_kgco2e,
+        "estimate_at_completion": {"p10": None, "p50": None, "p90": None},
+        "series": [
+            {
+                "day": row.day.isoformat(),
+                "planned_value": _text(row.planned_value),
+                "actual_cost": _text(row.actual_cost),
+                "accrued_cost": None,
+                "cost_by_group": {
+                    group.value: _text(cost) for group, cost in row.cost_by_group.items()
+                },
+                "accelerator_energy_kwh": row.accelerator_energy_kwh,
+                "facility_energy_kwh": row.facility_energy_kwh,
+                "coverage_fraction": row.coverage_fraction,
+                "scope_2_location_kgco2e": row.scope_2_location_kgco2e,
+            }
+            for row in burndown.days
+        ],
+    }

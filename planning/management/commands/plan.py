@@ -1,0 +1,92 @@
+"""manage.py plan create|approve|show: the plan of a project from the command line."""
+
+from datetime import UTC, date, datetime
+from typing import Any
+
+from django.core.management.base import CommandError, CommandParser
+from django.http import Http404
+
+from planning.documents import plan_document
+from planning.models import PlanVersion
+from planning.presets import PRESETS
+from planning.records import PlanRecord
+from planning.selectors import estimate_by_id, plan_record, plan_versions
+from planning.services import PlanError, approve_plan, draft_plan, freeze_estimate
+from planning.spec import SpecError, parse_request
+from projects.access import Actor, Project, project_for, system_actor
+from projects.selectors import organisation_by_slug, the_organisation
+from ui.console import JsonCommand
+
+
+class Command(JsonCommand):
+    help = "Draft a plan from an estimate or a preset, approve it as the baseline, show it."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        super().add_arguments(parser)
+        parser.add_argument("action", choices=("create", "approve", "show"))
+        parser.add_argument("--project", required=True, metavar="SLUG")
+        parser.add_argument("--estimate", metavar="ID", help="create: a frozen estimate")
+        parser.add_argument("--preset", choices=sorted(PRESETS), help="create: or a preset")
+        parser.add_argument("--starts-on", type=date.fromisoformat, metavar="YYYY-MM-DD")
+        parser.add_argument("--version", type=int, dest="number", help="approve: default newest")
+        parser.add_argument("--reason", default="", help="approve: why it replaces a baseline")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        organisation = (
+            organisation_by_slug(options["organisation"])
+            if options["organisation"]
+            else the_organisation()
+        )
+        actor = system_actor(organisation.pk, "manage.py plan")
+        try:
+            project = project_for(actor, options["project"])
+            records = getattr(self, f"_{options['action']}")(actor, project, options)
+        except (Http404, PlanError, SpecError) as error:
+            raise CommandError(str(error)) from error
+        documents = [plan_document(record) for record in records]
+        self.emit(
+            {"project": project.slug, "versions": documents},
+            "\n".join(_in_words(record) for record in records) or "No plan yet.",
+        )
+
+    def _show(self, actor: Actor, project: Project, options: dict[str, Any]) -> list[PlanRecord]:
+        return plan_versions(project)
+
+    def _create(self, actor: Actor, project: Project, options: dict[str, Any]) -> list[PlanRecord]:
+        now = datetime.now(UTC)
+        if options["preset"]:
+            request = parse_request(PRESETS[options["preset"]])
+            estimate = freeze_estimate(actor, request, as_of=now, project=project)
+        elif options["estimate"]:
+            found = estimate_by_id(actor.organisation_id, options["estimate"])
+            if found is None:
+                raise CommandError(f"No estimate {options['estimate']}")
+            estimate = found
+        else:
+            raise CommandError("create needs --estimate ID or --preset NAME")
+        starts_on = options["starts_on"] or project.starts_on or now.date()
+        return [plan_record(draft_plan(actor, project, estimate, starts_on=starts_on))]
+
+    def _approve(self, actor: Actor, project: Project, options: dict[str, Any]) -> list[PlanRecord]:
+        versions = PlanVersion.objects.filter(plan__project=project)
+        if options["number"]:
+            versions = versions.filter(number=options["number"])
+        version = versions.first()
+        if version is None:
+            raise CommandError("No such plan version: draft one with `plan create`")
+        return [approve_plan(actor, version, as_of=datetime.now(UTC), reason=options["reason"])]
+
+
+def _in_words(plan: PlanRecord) -> str:
+    """One version as a small table."""
+    state = "approved" if plan.is_approved else "draft"
+    lines = [
+        f"Version {plan.number} ({state}), {plan.main_run_starts_on} to {plan.main_run_ends_on}, "
+        f"programme {plan.programme_multiple:.2f}x, all-in {plan.all_in_multiple:.2f}x"
+    ]
+    lines += [
+        f"  {line.name:<30} {line.amount:>18,.2f} {plan.currency}  {line.starts_on} {line.ends_on}"
+        for line in plan.lines
+    ]
+    lines.append(f"  {'Budget at completion':<30} {plan.budget_at_completion:>18,.2f}")
+    return "\n".join(lines)

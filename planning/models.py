@@ -1,0 +1,132 @@
+"""Tables of intent: frozen estimates, plans, their versions and lines."""
+
+import uuid
+
+from django.db import models
+from django.utils.translation import gettext_lazy as _
+
+
+class Estimate(models.Model):
+    """A kickoff estimate: what was asked and what was answered. Frozen; a new view is a new row."""
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    organisation = models.ForeignKey(
+        "projects.Organisation", on_delete=models.PROTECT, related_name="+"
+    )
+    project = models.ForeignKey(
+        "projects.Project", on_delete=models.PROTECT, null=True, blank=True, related_name="+"
+    )
+    name = models.CharField(max_length=200)
+    spec = models.JSONField(help_text="The question, as asked (planning.spec.EstimateRequest).")
+    result = models.JSONField(help_text="The answer; money as strings.")
+    created_by = models.CharField(max_length=200)
+    created_by_user_id = models.IntegerField(null=True, blank=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ["-created_at"]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Plan(models.Model):
+    """The plan of one project: a chain of versions, one of them the baseline."""
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    organisation = models.ForeignKey(
+        "projects.Organisation", on_delete=models.PROTECT, related_name="+"
+    )
+    project = models.OneToOneField("projects.Project", on_delete=models.PROTECT, related_name="+")
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    def __str__(self) -> str:
+        return f"plan of {self.project_id}"
+
+
+class PlanVersion(models.Model):
+    """One version: a draft may change, an approved one never does (a database trigger says so)."""
+
+    class State(models.TextChoices):
+        DRAFT = "draft", _("Draft")
+        APPROVED = "approved", _("Approved")
+
+    organisation = models.ForeignKey(
+        "projects.Organisation", on_delete=models.PROTECT, related_name="+"
+    )
+    plan = models.ForeignKey(Plan, on_delete=models.PROTECT, related_name="versions")
+    number = models.PositiveIntegerField()
+    estimate = models.ForeignKey(Estimate, on_delete=models.PROTECT, related_name="+")
+    state = models.CharField(max_length=10, choices=State.choices, default=State.DRAFT)
+    currency = models.CharField(max_length=3)
+    main_run_cost = models.DecimalField(max_digits=38, decimal_places=18)
+    main_run_facility_energy_kwh = models.FloatField(null=True, blank=True)
+    main_run_kgco2e = models.FloatField(null=True, blank=True)
+    main_run_starts_on = models.DateField()
+    main_run_ends_on = models.DateField(help_text="Exclusive.")
+    created_by = models.CharField(max_length=200)
+    created_at = models.DateTimeField(auto_now_add=True)
+    approved_by = models.CharField(max_length=200, blank=True)
+    approved_at = models.DateTimeField(null=True, blank=True)
+    reason = models.TextField(blank=True, help_text="Why this baseline replaced the one before.")
+
+    class Meta:
+        ordering = ["-number"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["plan", "number"], name="plan_version_number_once_per_plan"
+            ),
+            models.CheckConstraint(
+                condition=models.Q(main_run_ends_on__gt=models.F("main_run_starts_on")),
+                name="plan_main_run_ends_after_it_starts",
+            ),
+            models.CheckConstraint(
+                condition=models.Q(main_run_cost__gt=0), name="plan_main_run_costs_something"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.plan_id} v{self.number} {self.state}"
+
+
+class PlanLine(models.Model):
+    """One line of a plan version: an amount, its share of its base, and when it is spent."""
+
+    class Base(models.TextChoices):
+        MAIN_RUN = "main_run", _("of the main run")
+        SUBTOTAL = "subtotal", _("of the sum of the lines above")
+        AMOUNT = "amount", _("fixed amount")
+
+    organisation = models.ForeignKey(
+        "projects.Organisation", on_delete=models.PROTECT, related_name="+"
+    )
+    version = models.ForeignKey(PlanVersion, on_delete=models.CASCADE, related_name="lines")
+    key = models.SlugField(max_length=40)
+    name = models.CharField(max_length=120)
+    position = models.PositiveSmallIntegerField()
+    base = models.CharField(max_length=10, choices=Base.choices)
+    fraction = models.DecimalField(max_digits=12, decimal_places=9, null=True, blank=True)
+    in_programme = models.BooleanField(
+        default=True, help_text="Counts in the programme multiple: compute and contingency."
+    )
+    amount = models.DecimalField(max_digits=38, decimal_places=18)
+    facility_energy_kwh = models.FloatField(null=True, blank=True)
+    kgco2e = models.FloatField(null=True, blank=True)
+    starts_on = models.DateField()
+    ends_on = models.DateField(help_text="Exclusive.")
+
+    class Meta:
+        ordering = ["position"]
+        constraints = [
+            models.UniqueConstraint(fields=["version", "key"], name="plan_line_key_once"),
+            models.CheckConstraint(
+                condition=models.Q(ends_on__gt=models.F("starts_on")),
+                name="plan_line_ends_after_it_starts",
+            ),
+            models.CheckConstraint(
+                condition=models.Q(amount__gte=0), name="plan_line_amount_not_negative"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.name

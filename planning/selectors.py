@@ -1,0 +1,118 @@
+"""Reads of intent: estimates, plans, and the burn-down with the rooms below."""
+
+from datetime import date, datetime, timedelta
+from uuid import UUID
+
+from django.db.models import QuerySet
+
+from billing.selectors import cost_by_day
+from carbon.selectors import emissions_by_day, energy_by_day
+from planning.burndown import Actuals, Question, build_burndown
+from planning.models import Estimate, PlanVersion
+from planning.records import Burndown, LineBase, PlanLineRecord, PlanRecord
+from projects.access import Actor, projects_for
+from projects.models import Project
+from projects.records import OrganisationRole
+
+BASES = ("billed", "effective", "list", "contracted")
+FIRST_DAY = date(2000, 1, 1)
+
+
+def estimates_of(organisation_id: UUID) -> QuerySet[Estimate]:
+    """All estimates of an organisation, newest first."""
+    return Estimate.objects.filter(organisation_id=organisation_id).select_related("project")
+
+
+def estimate_by_id(organisation_id: UUID, estimate_id: UUID) -> Estimate | None:
+    """One estimate of this organisation, or None."""
+    return estimates_of(organisation_id).filter(pk=estimate_id).first()
+
+
+def may_see_estimate(actor: Actor, estimate: Estimate) -> bool:
+    """Its author, whoever sees its project, and organisation-wide roles may."""
+    if estimate.project is not None:
+        return projects_for(actor).filter(pk=estimate.project_id).exists()
+    if actor.is_token:
+        return actor.token_project_id is None
+    if actor.organisation_role != OrganisationRole.MEMBER:
+        return True
+    return estimate.created_by_user_id == actor.user_id
+
+
+def plan_record(version: PlanVersion) -> PlanRecord:
+    """A version with its lines, as other rooms may hold it."""
+    return PlanRecord(
+        version_id=version.pk,
+        number=version.number,
+        is_approved=version.state == PlanVersion.State.APPROVED,
+        approved_at=version.approved_at,
+        approved_by=version.approved_by,
+        currency=version.currency,
+        main_run_cost=version.main_run_cost,
+        main_run_starts_on=version.main_run_starts_on,
+        main_run_ends_on=version.main_run_ends_on,
+        main_run_facility_energy_kwh=version.main_run_facility_energy_kwh,
+        main_run_kgco2e=version.main_run_kgco2e,
+        estimate_id=version.estimate_id,
+        reason=version.reason,
+        lines=tuple(
+            PlanLineRecord(
+                key=line.key,
+                name=line.name,
+                base=LineBase(line.base),
+                fraction=line.fraction,
+                amount=line.amount,
+                starts_on=line.starts_on,
+                ends_on=line.ends_on,
+                in_programme=line.in_programme,
+                facility_energy_kwh=line.facility_energy_kwh,
+                kgco2e=line.kgco2e,
+            )
+            for line in version.lines.all()
+        ),
+    )
+
+
+def plan_versions(project: Project) -> list[PlanRecord]:
+    """Every version of a project's plan, newest first."""
+    versions = PlanVersion.objects.filter(plan__project=project).prefetch_related("lines")
+    return [plan_record(version) for version in versions]
+
+
+def baseline_of(project: Project, *, as_of: datetime) -> PlanRecord | None:
+    """The version that was in force at `as_of`: the last one approved by then."""
+    version = (
+        PlanVersion.objects.filter(
+            plan__project=project, state=PlanVersion.State.APPROVED, approved_at__lte=as_of
+        )
+        .order_by("-approved_at", "-number")
+        .prefetch_related("lines")
+        .first()
+    )
+    return plan_record(version) if version else None
+
+
+def burndown_of(project: Project, *, as_of: datetime, basis: str = "effective") -> Burndown:
+    """A project's burn-down: what was known at `as_of`, up to that day.
+
+    Args:
+        project: as `projects.access.project_for` gave it.
+        as_of: aware instant; facts that arrived later are left out.
+        basis: billed, effective, list or contracted.
+
+    Raises:
+        ValueError: an unknown basis.
+    """
+    if basis not in BASES:
+        raise ValueError(f"{basis!r} is no cost basis; write one of {', '.join(BASES)}")
+    plan = baseline_of(project, as_of=as_of)
+    window = {"start_on": FIRST_DAY, "end_on": as_of.date() + timedelta(days=1)}
+    actuals = Actuals(
+        costs=cost_by_day(project.organisation_id, project.pk, basis=basis, as_of=as_of, **window),
+        energy=energy_by_day(project.organisation_id, project.pk, as_of=as_of, **window),
+        emissions=emissions_by_day(project.organisation_id, project.pk, as_of=as_of, **window),
+    )
+    question = Question(
+        as_of=as_of, currency=plan.currency if plan else project.currency, basis=basis
+    )
+    return build_burndown(question, plan, actuals)

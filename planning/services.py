@@ -1,0 +1,242 @@
+"""Writes of intent: frozen estimates, plan drafts, their lines, and the approval of a baseline."""
+
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from decimal import Decimal
+from math import ceil
+from typing import Any
+from uuid import UUID
+
+from django.db import transaction
+from django.utils.translation import gettext as _
+
+from audit.services import record
+from formulae.estimate import CONTINGENCY_FRACTION, plan_lines
+from formulae.money import Money
+from planning.estimating import Answer, answer_request
+from planning.models import Estimate, Plan, PlanLine, PlanVersion
+from planning.phasing import default_dates
+from planning.records import LineBase, PlanRecord
+from planning.selectors import plan_record
+from planning.spec import EstimateRequest
+from projects.models import Project
+from projects.records import Actor
+
+
+class PlanError(ValueError):
+    """A change of a plan that cannot be made; the message says what to do."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LineChange:
+    """What a person may change of a draft's line. None leaves it as it is."""
+
+    key: str
+    fraction: Decimal | None = None
+    amount: Decimal | None = None
+    starts_on: date | None = None
+    ends_on: date | None = None
+
+
+def _audit(actor: Actor, action: str, thing: Estimate | PlanVersion, after: dict[str, Any]) -> None:
+    """One line of the trail, in the transaction of the change."""
+    record(
+        organisation_id=actor.organisation_id,
+        actor_label=actor.label,
+        user_id=actor.user_id,
+        token_id=actor.token_id,
+        ip=actor.ip,
+        action=action,
+        object_type=thing._meta.model_name or "",
+        object_id=str(thing.pk),
+        before=None,
+        after=after,
+        reason=str(after.get("reason", "")),
+    )
+
+
+@transaction.atomic
+def freeze_estimate(
+    actor: Actor, request: EstimateRequest, *, as_of: datetime, project: Project | None = None
+) -> Estimate:
+    """Answer a question and keep both for good.
+
+    Raises:
+        SpecError: the question cannot be answered; nothing is kept.
+    """
+    answer = answer_request(actor.organisation_id, request, as_of=as_of)
+    estimate = Estimate.objects.create(
+        organisation_id=actor.organisation_id,
+        project=project,
+        name=request.name,
+        spec=request.model_dump(mode="json", exclude_none=True),
+        result=answer.document(),
+        created_by=actor.label,
+        created_by_user_id=actor.user_id,
+    )
+    _audit(actor, "estimate.freeze", estimate, {"name": request.name})
+    return estimate
+
+
+@transaction.atomic
+def draft_plan(
+    actor: Actor, project: Project, estimate: Estimate, *, starts_on: date
+) -> PlanVersion:
+    """Write a new draft: the estimate's main run and the chapter's lines around it.
+
+    Args:
+        actor: who drafts.
+        project: whose plan; `estimate` must be of the same organisation.
+        estimate: a frozen estimate with a price.
+        starts_on: first day of the main run.
+
+    Raises:
+        PlanError: the estimate has no price, or another currency than the project.
+    """
+    answer = Answer.from_document(estimate.result)
+    if estimate.organisation_id != project.organisation_id:
+        raise PlanError(_("This estimate belongs to another organisation."))
+    if answer.cost is None:
+        raise PlanError(_("The estimate has no price: give one per accelerator-hour first."))
+    if answer.cost.currency != project.currency:
+        raise PlanError(
+            _("The estimate is in %(estimate)s, the project in %(project)s: a plan has one.")
+            % {"estimate": answer.cost.currency, "project": project.currency}
+        )
+    plan, _created = Plan.objects.select_for_update().get_or_create(
+        project=project, defaults={"organisation_id": project.organisation_id}
+    )
+    newest = plan.versions.first()
+    version = PlanVersion.objects.create(
+        organisation_id=project.organisation_id,
+        plan=plan,
+        number=newest.number + 1 if newest else 1,
+        estimate=estimate,
+        currency=answer.cost.currency,
+        main_run_cost=answer.cost.amount,
+        main_run_facility_energy_kwh=answer.facility_energy_kwh,
+        main_run_kgco2e=answer.scope_2_location_kgco2e,
+        main_run_starts_on=starts_on,
+        main_run_ends_on=starts_on + timedelta(days=max(1, ceil(answer.days))),
+        created_by=actor.label,
+    )
+    _write_chapter_lines(version)
+    _audit(actor, "plan.draft", version, {"number": version.number, "estimate": str(estimate.pk)})
+    return version
+
+
+def line_name(key: str) -> str:
+    """The name of one of the chapter's lines, in the language of whoever asks."""
+    return {
+        "main_run": _("Main run"),
+        "experiments": _("Experiments and debugging"),
+        "preprocessing": _("Data preprocessing"),
+        "distillation": _("Distillation and mid-training"),
+        "evaluation": _("Continuous evaluation"),
+        "contingency": _("Contingency"),
+    }[key]
+
+
+def _write_chapter_lines(version: PlanVersion) -> None:
+    """Write the lines of `formulae.estimate.plan_lines` with their default dates."""
+    main = Money(amount=version.main_run_cost, currency=version.currency)
+    for position, line in enumerate(plan_lines(main)):
+        starts_on, ends_on = default_dates(
+            line.key, run_start=version.main_run_starts_on, run_end=version.main_run_ends_on
+        )
+        is_contingency = line.key == "contingency"
+        PlanLine.objects.create(
+            organisation_id=version.organisation_id,
+            version=version,
+            key=line.key,
+            name=line_name(line.key),
+            position=position,
+            base=LineBase.SUBTOTAL if is_contingency else LineBase.MAIN_RUN,
+            fraction=CONTINGENCY_FRACTION if is_contingency else line.fraction,
+            amount=line.amount.amount,
+            starts_on=starts_on,
+            ends_on=ends_on,
+        )
+    _recompute(version)
+
+
+def _recompute(version: PlanVersion) -> None:
+    """Follow the fractions again: amounts, energy and carbon of every line of a draft."""
+    subtotal = Decimal(0)
+    for line in version.lines.order_by("position"):
+        if line.base == LineBase.MAIN_RUN and line.fraction is not None:
+            line.amount = _times(version.main_run_cost, line.fraction)
+        elif line.base == LineBase.SUBTOTAL and line.fraction is not None:
+            line.amount = _times(subtotal, line.fraction)
+        subtotal += line.amount
+        share = float(line.amount / version.main_run_cost)
+        energy, carbon = version.main_run_facility_energy_kwh, version.main_run_kgco2e
+        line.facility_energy_kwh = None if energy is None else energy * share
+        line.kgco2e = None if carbon is None else carbon * share
+        line.save()
+
+
+def _times(amount: Decimal, fraction: Decimal) -> Decimal:
+    """An exact product, to the 18 decimals that are stored."""
+    return Money(amount=amount, currency="XXX").times(fraction).amount
+
+
+def _draft_for_update(organisation_id: UUID, version_id: UUID | int) -> PlanVersion:
+    """The draft, locked.
+
+    Raises:
+        PlanError: it is approved: baselines do not change.
+    """
+    version = PlanVersion.objects.select_for_update().get(
+        pk=version_id, organisation_id=organisation_id
+    )
+    if version.state != PlanVersion.State.DRAFT:
+        raise PlanError(_("This version is approved and frozen: draft a new one."))
+    return version
+
+
+@transaction.atomic
+def change_lines(actor: Actor, version: PlanVersion, changes: list[LineChange]) -> PlanVersion:
+    """Change fractions, fixed amounts or dates of a draft's lines.
+
+    Raises:
+        PlanError: the version is approved, or a line would end before it starts.
+    """
+    draft = _draft_for_update(actor.organisation_id, version.pk)
+    lines = {line.key: line for line in draft.lines.all()}
+    for change in changes:
+        line = lines[change.key]
+        if change.fraction is not None:
+            line.fraction = change.fraction
+        if change.amount is not None:
+            line.base, line.fraction, line.amount = LineBase.AMOUNT, None, change.amount
+        line.starts_on = change.starts_on or line.starts_on
+        line.ends_on = change.ends_on or line.ends_on
+        if line.ends_on <= line.starts_on:
+            raise PlanError(_("%(line)s must end after it starts.") % {"line": line.name})
+        line.save()
+    _recompute(draft)
+    _audit(actor, "plan.change", draft, {"lines": [change.key for change in changes]})
+    return draft
+
+
+@transaction.atomic
+def approve_plan(
+    actor: Actor, version: PlanVersion, *, as_of: datetime, reason: str = ""
+) -> PlanRecord:
+    """Make a draft the baseline; from now on it never changes.
+
+    Raises:
+        PlanError: it is approved already, or replaces a baseline without a reason.
+    """
+    draft = _draft_for_update(actor.organisation_id, version.pk)
+    replaces = draft.plan.versions.filter(state=PlanVersion.State.APPROVED).exists()
+    if replaces and not reason.strip():
+        raise PlanError(_("A new baseline replaces an approved one: say why."))
+    draft.state = PlanVersion.State.APPROVED
+    draft.approved_at = as_of
+    draft.approved_by = actor.label
+    draft.reason = reason.strip()
+    draft.save()
+    _audit(actor, "plan.approve", draft, {"number": draft.number, "reason": draft.reason})
+    return plan_record(draft)
