@@ -1,0 +1,305 @@
+/* The little script of every page: theme, menus, charts, file drop, copy. Works under a strict
+   Content-Security-Policy: no inline handlers, no eval, no style attributes written as text. */
+
+"use strict";
+
+(() => {
+  const root = document.documentElement;
+  const own = document.currentScript;
+  const language = root.lang.toLowerCase().startsWith("zh") ? "zh-CN" : "en";
+  root.classList.add("js");
+
+  // --- theme -------------------------------------------------------------------------------
+
+  document.addEventListener("submit", (event) => {
+    const form = event.target.closest("[data-theme-switch]");
+    const chosen = form && event.submitter && event.submitter.value;
+    if (!chosen) return;
+    event.preventDefault();
+    root.dataset.theme = chosen;
+    form.querySelectorAll("button").forEach((button) => {
+      button.setAttribute("aria-pressed", String(button.value === chosen));
+    });
+    const body = new FormData(form, event.submitter);
+    fetch(form.action, { method: "POST", body, redirect: "manual" });
+  });
+
+  // --- navigation drawer and menus -----------------------------------------------------------
+
+  const openNav = (open) => {
+    const button = document.querySelector("[data-nav-toggle]");
+    if (!button) return;
+    root.dataset.nav = open ? "open" : "closed";
+    button.setAttribute("aria-expanded", String(open));
+    if (open) document.querySelector("#sidebar a, #sidebar summary")?.focus();
+    else if (document.activeElement?.closest("#sidebar")) button.focus();
+  };
+
+  document.addEventListener("click", (event) => {
+    if (event.target.closest("[data-nav-toggle]")) {
+      openNav(root.dataset.nav !== "open");
+    } else if (root.dataset.nav === "open" && !event.target.closest("#sidebar")) {
+      openNav(false);
+    }
+    document.querySelectorAll("details[data-menu][open]").forEach((menu) => {
+      if (!menu.contains(event.target)) menu.open = false;
+    });
+  });
+
+  document.addEventListener("keydown", (event) => {
+    if (event.key !== "Escape") return;
+    document.querySelectorAll("details[data-menu][open]").forEach((menu) => {
+      menu.open = false;
+      menu.querySelector("summary").focus();
+    });
+    if (root.dataset.nav === "open") openNav(false);
+  });
+
+  // --- charts ----------------------------------------------------------------------------------
+
+  const ZH = {
+    moduleType: "locale",
+    name: "zh-CN",
+    dictionary: {},
+    format: {
+      days: ["星期日", "星期一", "星期二", "星期三", "星期四", "星期五", "星期六"],
+      shortDays: ["周日", "周一", "周二", "周三", "周四", "周五", "周六"],
+      months: ["一月", "二月", "三月", "四月", "五月", "六月", "七月", "八月", "九月", "十月", "十一月", "十二月"],
+      shortMonths: ["1月", "2月", "3月", "4月", "5月", "6月", "7月", "8月", "9月", "10月", "11月", "12月"],
+      periods: ["上午", "下午"],
+      dateTime: "%Y年%-m月%-d日 %X",
+      date: "%Y年%-m月%-d日",
+      time: "%H:%M:%S",
+      decimal: ".",
+      thousands: ",",
+      grouping: [3],
+      currency: ["¥", ""],
+      year: "%Y年",
+      month: "%Y年%-m月",
+      dayMonth: "%-m月%-d日",
+      dayMonthYear: "%Y年%-m月%-d日",
+    },
+  };
+
+  // Plotly fills <style> elements that it finds by these ids. Ours carry the page's nonce, so its
+  // rules are allowed; see docs/adr/0001-plotly-under-a-strict-csp.md.
+  const STYLES = [
+    "plotly.js-style-global",
+    "9f215cf04c5486422605d13261cb87401f4e7763b6296af81e98efbc0130da53",
+  ];
+
+  let plotly = null;
+  const loadPlotly = () => {
+    plotly ??= new Promise((resolve, reject) => {
+      STYLES.forEach((id) => {
+        const style = document.createElement("style");
+        style.id = id;
+        style.nonce = own.nonce;
+        document.head.append(style);
+      });
+      const script = document.createElement("script");
+      script.src = own.dataset.plotly;
+      script.nonce = own.nonce;
+      script.addEventListener("load", () => {
+        window.Plotly.register(ZH);
+        resolve(window.Plotly);
+      });
+      script.addEventListener("error", () => reject(new Error("plotly.min.js did not load")));
+      document.head.append(script);
+    });
+    return plotly;
+  };
+
+  const tokenReader = () => {
+    const probe = document.createElement("span");
+    probe.hidden = true;
+    document.body.append(probe);
+    const canvas = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
+    const seen = new Map();
+    const read = (name) => {
+      if (!seen.has(name)) {
+        probe.style.color = `var(--${name})`;
+        canvas.clearRect(0, 0, 1, 1);
+        canvas.fillStyle = getComputedStyle(probe).color;
+        canvas.fillRect(0, 0, 1, 1);
+        seen.set(name, [...canvas.getImageData(0, 0, 1, 1).data].slice(0, 3).join(", "));
+      }
+      return seen.get(name);
+    };
+    return {
+      colour: (text) => {
+        const [name, alpha = "1"] = text.slice("token:".length).split("/");
+        return `rgba(${read(name)}, ${alpha})`;
+      },
+      done: () => probe.remove(),
+    };
+  };
+
+  // A copy of the figure with every `token:…` colour replaced; only keys that name colours count.
+  const resolved = (value, tokens, key = "") => {
+    if (Array.isArray(value)) return value.map((entry) => resolved(entry, tokens, key));
+    if (value && typeof value === "object") {
+      return Object.fromEntries(
+        Object.entries(value).map(([name, entry]) => [name, resolved(entry, tokens, name)]),
+      );
+    }
+    const isColour = key.endsWith("color") && typeof value === "string" && value.startsWith("token:");
+    return isColour ? tokens.colour(value) : value;
+  };
+
+  const themed = (layout, narrow, ink) => {
+    const axis = {
+      gridcolor: ink("chart-grid"),
+      linecolor: ink("chart-axis"),
+      tickcolor: ink("chart-axis"),
+      zeroline: false,
+      automargin: true,
+    };
+    return {
+      ...layout,
+      autosize: true,
+      paper_bgcolor: "rgba(0,0,0,0)",
+      plot_bgcolor: "rgba(0,0,0,0)",
+      margin: { t: 28, r: narrow ? 8 : 12, b: 36, l: 12 },
+      font: { family: getComputedStyle(document.body).fontFamily, size: narrow ? 11 : 12, color: ink("ink-soft") },
+      legend: {
+        orientation: "h",
+        x: 0,
+        xanchor: "left",
+        y: -0.12,
+        yanchor: "top",
+        traceorder: "normal",
+        itemclick: false,
+        itemdoubleclick: false,
+        ...layout.legend,
+      },
+      hoverlabel: {
+        bgcolor: ink("surface-raised"),
+        bordercolor: ink("line-strong"),
+        font: { color: ink("ink"), size: 12 },
+        namelength: -1,
+      },
+      xaxis: {
+        ...axis,
+        showgrid: false,
+        ticks: "outside",
+        ticklen: 5,
+        nticks: narrow ? 4 : 9,
+        hoverformat: language === "zh-CN" ? "%Y年%-m月%-d日" : "%-d %b %Y",
+        ...layout.xaxis,
+      },
+      yaxis: {
+        ...axis,
+        ...layout.yaxis,
+        title: { standoff: 8, ...layout.yaxis?.title, ...(narrow ? { text: "" } : {}) },
+      },
+    };
+  };
+
+  const draw = async (place) => {
+    const source = document.getElementById(place.dataset.chart);
+    if (!source) return;
+    try {
+      const Plotly = await loadPlotly();
+      const tokens = tokenReader();
+      const ink = (name) => tokens.colour(`token:${name}`);
+      const figure = resolved(JSON.parse(source.textContent), tokens);
+      const layout = themed(figure.layout ?? {}, place.clientWidth < 560, ink);
+      tokens.done();
+      await Plotly.react(place, figure.data ?? [], layout, {
+        responsive: true,
+        displayModeBar: false,
+        displaylogo: false,
+        locale: language,
+        scrollZoom: false,
+        doubleClick: false,
+      });
+      place.dataset.drawn = "yes";
+    } catch (error) {
+      place.classList.add("chart-failed");
+      place.textContent = place.dataset.failed;
+      throw error;
+    }
+  };
+
+  const drawAll = (within) => {
+    within.querySelectorAll("[data-chart]").forEach((place) => draw(place));
+  };
+
+  new MutationObserver(() => drawAll(document)).observe(root, { attributeFilter: ["data-theme"] });
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => drawAll(document));
+
+  // --- copy, file drop ---------------------------------------------------------------------------
+
+  const tableText = (table) =>
+    [...table.rows]
+      .map((row) =>
+        [...row.cells]
+          .map((cell) => cell.querySelector("data")?.value ?? cell.innerText.trim())
+          .join("\t"),
+      )
+      .join("\n");
+
+  document.addEventListener("click", async (event) => {
+    const button = event.target.closest("[data-copy]");
+    if (!button) return;
+    const source = document.querySelector(button.dataset.copy);
+    await navigator.clipboard.writeText(
+      source.matches("table") ? tableText(source) : source.textContent.trim(),
+    );
+    const label = button.querySelector("[data-copy-label]") ?? button;
+    const before = label.textContent;
+    label.textContent = button.dataset.copied;
+    setTimeout(() => {
+      label.textContent = before;
+    }, 2000);
+  });
+
+  const readyDrop = (drop) => {
+    const input = drop.querySelector("input[type=file]");
+    const names = drop.querySelector("[data-drop-names]");
+    const size = new Intl.NumberFormat(language, { maximumFractionDigits: 1 });
+    const list = () => {
+      names.replaceChildren(
+        ...[...input.files].map((file) => {
+          const item = document.createElement("li");
+          item.textContent = `${file.name} · ${size.format(file.size / 1e6)} MB`;
+          return item;
+        }),
+      );
+    };
+    input.addEventListener("change", list);
+    ["dragenter", "dragover"].forEach((name) => {
+      drop.addEventListener(name, (event) => {
+        event.preventDefault();
+        drop.dataset.over = "";
+      });
+    });
+    ["dragleave", "drop"].forEach((name) => {
+      drop.addEventListener(name, () => delete drop.dataset.over);
+    });
+    drop.addEventListener("drop", (event) => {
+      event.preventDefault();
+      const files = new DataTransfer();
+      [...event.dataTransfer.files]
+        .slice(0, input.multiple ? undefined : 1)
+        .forEach((file) => files.items.add(file));
+      input.files = files.files;
+      list();
+    });
+  };
+
+  const ready = (within) => {
+    drawAll(within);
+    within.querySelectorAll("[data-drop]").forEach(readyDrop);
+  };
+
+  const start = () => {
+    ready(document);
+    document.body.addEventListener("htmx:load", (event) => {
+      if (event.detail.elt !== document.body) ready(event.detail.elt);
+    });
+  };
+  if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", start);
+  else start();
+})();

@@ -1,0 +1,34 @@
+"""What the frame of a page asks: which entry is current, which version runs."""
+
+from typing import Any, Final
+
+from django import template
+from django.urls import NoReverseMatch, reverse
+
+register = template.Library()
+
+# A page whose URL name starts with one of these belongs to the entry on the right.
+_FAMILIES: Final = (
+    ("import", "imports"),
+    ("estimate", "estimate_new"),
+    ("site", "sites"),
+    ("power", "sites"),
+    ("person", "people"),
+    ("token", "tokens"),
+    ("plan", "plan"),
+)
+
+
+@register.inclusion_tag("ui/_nav_item.html", takes_context=True)
+def nav_item(
+    context: template.Context, url_name: str, icon: str, label: str, *, slug: str = ""
+) -> dict[str, Any]:
+    """`{% nav_item "imports" "inbox-stack" label %}`; a page not built yet leaves no entry."""
+    try:
+        url = reverse(url_name, args=[slug] if slug else [])
+    except NoReverseMatch:
+        url = ""
+    match = getattr(context.get("request"), "resolver_match", None)
+    name = (match.url_name if match else "") or ""
+    family = next((entry for start, entry in _FAMILIES if name.startswith(start)), name)
+    return {"url": url, "icon": icon, "label": label, "current": family == url_name}
