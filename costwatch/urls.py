@@ -17,7 +17,8 @@ import reports.urls
 import runs.urls
 from costwatch.health import healthz, readyz
 
-ROOMS = (reports, planning, billing, carbon, runs, projects, jobs, audit)
+# Lower rooms first: projects/new/ must be asked before reports' projects/<slug>/.
+ROOMS = (audit, jobs, projects, runs, carbon, billing, planning, reports)
 
 
 @login_not_required

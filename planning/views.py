@@ -11,6 +11,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from formulae.estimate import REFERENCE_BAND, plan_lines, programme_multiple
+from formulae.units import FLOP_PER_TFLOP
 from planning.estimating import Answer
 from planning.forms import ApprovePlanForm, DraftPlanForm, EstimateForm, PlanLineForm
 from planning.models import Estimate, PlanVersion

@@ -1,0 +1,65 @@
+"""Reads for people: the portfolio and a project's page."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from planning.records import Burndown
+from planning.selectors import burndown_of
+from projects.access import Actor, projects_for
+from projects.models import Project
+from reports.figures import carbon_figure, cost_figure, energy_figure, group_name, groups_of
+from reports.records import DayRow, day_rows
+from ui.charts import Figure
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PortfolioRow:
+    """One project on the first page."""
+
+    project: Project
+    burndown: Burndown
+
+    @property
+    def standing(self) -> str:
+        """The badge: within-plan, above-plan, over-band, or not-set when it cannot be said."""
+        multiple, over = self.burndown.programme_multiple, self.burndown.cost_over_plan
+        if multiple is None or over is None:
+            return "not-set"
+        if multiple > 2:
+            return "over-band"
+        return "above-plan" if over > 0 else "within-plan"
+
+
+def portfolio(actor: Actor, *, as_of: datetime) -> list[PortfolioRow]:
+    """Every project that the actor may see, with where it stands."""
+    return [
+        PortfolioRow(project=project, burndown=burndown_of(project, as_of=as_of))
+        for project in projects_for(actor)
+    ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProjectPage:
+    """What the page of a project shows."""
+
+    burndown: Burndown
+    group_names: tuple[str, ...]
+    rows: tuple[DayRow, ...]
+    cost_figure: Figure | None
+    energy_figure: Figure | None
+    carbon_figure: Figure | None
+
+
+def project_page(project: Project, *, as_of: datetime, basis: str) -> ProjectPage:
+    """A project's burn-down with its three charts and the rows of the tables under them."""
+    burndown = burndown_of(project, as_of=as_of, basis=basis)
+    groups = groups_of(burndown)
+    rows = day_rows(burndown, groups)
+    return ProjectPage(
+        burndown=burndown,
+        group_names=tuple(group_name(group) for group in groups),
+        rows=rows,
+        cost_figure=cost_figure(burndown, rows, groups),
+        energy_figure=energy_figure(burndown, rows),
+        carbon_figure=carbon_figure(burndown, rows),
+    )
