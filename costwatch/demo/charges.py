@@ -294,7 +294,12 @@ def _refund() -> Series:
         account=story.TRAIN_ACCOUNT,
     )
     refunded = hours * story.p5_rate_at(story.RESTART_START).contracted
-    amount = Amount(billed=-refunded, charge_class="Correction", frequency="One-Time")
+    amount = Amount(
+        billed=-refunded,
+        charge_category="Adjustment",
+        charge_class="Correction",
+        frequency="One-Time",
+    )
     booked = datetime(2026, 11, 4, tzinfo=UTC)
     return _once(skus.P5_REFUND, amount, owner, Period(start=booked, end=booked + DAY))
 
