@@ -1,5 +1,6 @@
 """What other rooms may hold of the trail: findings of a check, entries to show. No Django."""
 
+import json
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
@@ -31,3 +32,17 @@ class TrailEntry:
     reason: str
     entry_hash: str
     token_id: UUID | None
+
+    @property
+    def before_text(self) -> str:
+        """What was, as one line of JSON; empty when there was nothing."""
+        return _text(self.before)
+
+    @property
+    def after_text(self) -> str:
+        """What is, as one line of JSON; empty when nothing is left."""
+        return _text(self.after)
+
+
+def _text(value: object) -> str:
+    return "" if value is None else json.dumps(value, ensure_ascii=False)

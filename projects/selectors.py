@@ -2,11 +2,18 @@
 
 from uuid import UUID
 
-from django.db.models import Q, QuerySet
+from django.db.models import Prefetch, Q, QuerySet
 
-from projects.access import memberships_of, project_for, require_organisation_role
+from projects.access import (
+    memberships_of,
+    project_for,
+    projects_for,
+    require_organisation_role,
+)
 from projects.models import ApiToken, Membership, Organisation, Project, User
 from projects.records import Actor, OrganisationRole, Role, Scope
+
+NO_ID = UUID(int=0)
 
 
 class NoOrganisationError(LookupError):
@@ -46,9 +53,10 @@ def people(actor: Actor) -> QuerySet[User]:
     return User.objects.filter(organisation_id=actor.organisation_id).order_by("username")
 
 
-def members(project: Project) -> QuerySet[Membership]:
-    """Who takes part in a project that the caller got from the permission door."""
-    return project.memberships.select_related("user").order_by("user__username")
+def teams(actor: Actor) -> QuerySet[Project]:
+    """The projects that the actor may see, each with its `memberships` and their people."""
+    memberships = Membership.objects.select_related("user").order_by("user__username")
+    return projects_for(actor).prefetch_related(Prefetch("memberships", queryset=memberships))
 
 
 def tokens(actor: Actor) -> QuerySet[ApiToken]:
@@ -58,7 +66,7 @@ def tokens(actor: Actor) -> QuerySet[ApiToken]:
     )
     if actor.is_token:
         sees_all = Scope.ADMIN_ORG in actor.scopes and actor.token_project_id is None
-        return visible if sees_all else visible.none()
+        return visible if sees_all else visible.filter(pk=actor.token_id or NO_ID)
     if actor.organisation_role != OrganisationRole.MEMBER:
         return visible
     owned = memberships_of(actor).filter(role=Role.OWNER).values("project_id")
@@ -73,3 +81,16 @@ def token_for(actor: Actor, token_id: UUID) -> ApiToken | None:
 def owned_project(actor: Actor, slug: str) -> Project:
     """The project, if the actor may manage its members."""
     return project_for(actor, slug, Role.OWNER)
+
+
+def owned_projects(actor: Actor) -> QuerySet[Project]:
+    """The projects whose members the actor may manage."""
+    visible = projects_for(actor)
+    if not actor.is_token and actor.organisation_role == OrganisationRole.ADMIN:
+        return visible
+    return visible.filter(memberships__in=memberships_of(actor).filter(role=Role.OWNER))
+
+
+def person_named(actor: Actor, username: str) -> User | None:
+    """Somebody of the actor's organisation, by user name."""
+    return User.objects.filter(organisation_id=actor.organisation_id, username=username).first()
