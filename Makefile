@@ -13,12 +13,13 @@ BIN        := $(VENV)/bin
 STAMP      := $(VENV)/.ok
 # Servers of your own (DATABASE_URL and REDIS_URL) are used instead of the embedded ones.
 EMBEDDED   := $(if $(DATABASE_URL),,$(PYTHON) -m costwatch.embedded --data "$(DATA)" --)
+JOINED     := $(if $(DATABASE_URL),,$(PYTHON) -m costwatch.embedded --data "$(DATA)" --join --)
 TEST_BED   := env -u DATABASE_URL -u REDIS_URL $(PYTHON) -m costwatch.embedded --test --
 LOCAL_ENV  := COSTWATCH_DATA_DIR="$(abspath $(DATA))" COSTWATCH_INSECURE_HTTP=1 COSTWATCH_LOG_FORMAT=text \
               COSTWATCH_BIND="$(HOST):$(PORT)"
 
 .DEFAULT_GOAL := default
-.PHONY: default run test check fix bench demo setup lock
+.PHONY: default run test check fix bench demo manage setup lock
 .SILENT:
 
 default: check test
@@ -27,8 +28,12 @@ run: setup
 	$(PYTHON) -m costwatch.bind "$(HOST):$(PORT)"
 	$(LOCAL_ENV) $(EMBEDDED) sh -c '$(PYTHON) manage.py prepare && exec $(PYTHON) manage.py up'
 
+# Any manage.py command, beside `make run` or without it: make manage ARGS="costs --group-by day"
+manage: setup
+	$(LOCAL_ENV) $(JOINED) $(PYTHON) manage.py $(ARGS)
+
 demo: setup
-	$(LOCAL_ENV) $(EMBEDDED) sh -c '$(PYTHON) manage.py migrate -v 0 && exec $(PYTHON) manage.py demo'
+	$(LOCAL_ENV) $(JOINED) sh -c '$(PYTHON) manage.py migrate -v 0 && exec $(PYTHON) manage.py demo'
 
 test: setup
 	COSTWATCH_SECRET_KEY=unused $(PYTHON) manage.py compile_translations

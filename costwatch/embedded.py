@@ -1,6 +1,6 @@
 """Runs one command with a PostgreSQL and a Redis of its own, and stops both after it.
 
-    python -m costwatch.embedded [--test] [--data DIR] -- COMMAND...
+    python -m costwatch.embedded [--test] [--data DIR [--join]] -- COMMAND...
 
 Two processes, so that nothing outlives the run: the launcher, which a person sees and may kill, and
 its guard, which starts the servers and the command. The guard gets SIGTERM when the launcher dies,
@@ -29,6 +29,10 @@ def main(arguments: list[str] | None = None) -> int:
     if sys.platform != "linux":
         _say("The embedded servers need Linux: set DATABASE_URL and REDIS_URL to your own servers.")
         return 1
+    if options.join and options.data:
+        sockets = places.running_sockets(_resolved(options.data))
+        if sockets is not None:
+            return _join(options.command, sockets=sockets, data=_resolved(options.data))
     processes.block_stop_signals()
     processes.adopt_orphans()
     launcher_pid = os.getpid()
@@ -53,6 +57,9 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
         metavar="DIR",
         help="keep the data in DIR; without it, it is thrown away",
     )
+    parser.add_argument(
+        "--join", action="store_true", help="use the servers that run on DIR already, if they do"
+    )
     parser.add_argument("--test", action="store_true", help="throw-away data, whatever --data says")
     parser.add_argument("command", nargs=argparse.REMAINDER, metavar="-- COMMAND...")
     options = parser.parse_args(arguments)
@@ -61,6 +68,24 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
     if not options.command:
         parser.error("say which command to run, after `--`")
     return options
+
+
+def _resolved(data: Path) -> Path:
+    return data.expanduser().absolute().resolve()
+
+
+def _join(command: list[str], *, sockets: Path, data: Path) -> int:
+    """Become the command, with the servers of another launcher."""
+    os.environ |= servers.urls(sockets) | {"COSTWATCH_DATA_DIR": str(data)}
+    try:
+        os.execvp(command[0], command)  # noqa: S606 no shell is meant
+    except OSError as error:
+        _say(_cannot_run(command[0], error))
+    return 1
+
+
+def _cannot_run(program: str, error: OSError) -> str:
+    return f"Cannot run {program}: {error.strerror}."
 
 
 def _guard(options: argparse.Namespace) -> int:
@@ -103,7 +128,7 @@ def _folders(
 ) -> places.DataFolders:
     if options.test or options.data is None:
         return places.throw_away_folders(run, owner)
-    data = options.data.expanduser().absolute().resolve()
+    data = _resolved(options.data)
     folders = places.durable_folders(data, owner)
     if folders.postgres.parent != data:
         place = folders.postgres.parent
@@ -113,18 +138,17 @@ def _folders(
 
 
 def _run_command(command: list[str], place: servers.Place) -> int:
-    env = dict(os.environ)
-    env["DATABASE_URL"] = servers.database_url(place)
-    env["REDIS_URL"] = servers.redis_url(place)
+    env = os.environ | servers.urls(place.sockets)
     if place.folders.durable:
         env["COSTWATCH_DATA_DIR"] = str(place.folders.application)
+        places.note_running(place.folders.application, sockets=place.sockets)
     else:
         env.setdefault("COSTWATCH_DATA_DIR", str(place.folders.application))
     processes.raise_if_stopped()
     try:
         child = processes.start_command(command, env=env)
     except OSError as error:
-        raise LauncherError(f"Cannot run {command[0]}: {error.strerror}.") from error
+        raise LauncherError(_cannot_run(command[0], error)) from error
 
     def note_stopping() -> None:
         if place.folders.durable:

@@ -18,6 +18,7 @@ SERVER_UID = 65534  # "nobody": PostgreSQL refuses to run as root
 SYSTEM_FOLDER = Path("/var/lib/costwatch")
 TEMPORARY_FOLDER = Path("/tmp")  # noqa: S108 mkdtemp below; a socket path has at most 107 bytes
 RUN_PREFIX = "cw-"
+DATA_LOCK = "launcher.lock"
 RUN_LOCK = "costwatch-run.lock"
 STALE_AFTER_S = 60.0
 CHOOSE_ANOTHER = "choose another data folder, `make run DATA=/path`"
@@ -197,25 +198,45 @@ def _system_data_folder(data: Path) -> Path:
 def exclusive_use(data: Path) -> Iterator[None]:
     """Only one launcher works on `data`; one that is just stopping is waited for."""
     try:
-        lock = os.fdopen(os.open(data / "launcher.lock", os.O_RDWR | os.O_CREAT, 0o600), "r+")
+        lock = os.fdopen(os.open(data / DATA_LOCK, os.O_RDWR | os.O_CREAT, 0o600), "r+")
     except OSError as error:
         raise LauncherError(
-            f"Cannot write {data}/launcher.lock ({error.strerror}): run as the folder's owner "
+            f"Cannot write {data / DATA_LOCK} ({error.strerror}): run as the folder's owner "
             f"or {CHOOSE_ANOTHER}."
         ) from error
     with lock:
         _take(lock.fileno(), data, deadline=time.monotonic() + 30)
-        _note(lock.fileno(), f"running {os.getppid()}\n")
+        _note(lock.fileno(), f"starting {os.getppid()} -\n")
         try:
             yield
         finally:
             _note(lock.fileno(), "stopped\n")
 
 
+def note_running(data: Path, *, sockets: Path) -> None:
+    """Tell whoever wants to join us where the servers answer."""
+    with (data / DATA_LOCK).open("r+") as lock:
+        _note(lock.fileno(), f"running {os.getppid()} {sockets}\n")
+
+
 def note_stopping(data: Path) -> None:
     """Tell a launcher that comes now to wait for us."""
-    with (data / "launcher.lock").open("r+") as lock:
+    with (data / DATA_LOCK).open("r+") as lock:
         _note(lock.fileno(), "stopping\n")
+
+
+def running_sockets(data: Path) -> Path | None:
+    """The sockets of the launcher that works on `data` now, if one does."""
+    try:
+        with (data / DATA_LOCK).open("r+") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except BlockingIOError:
+                state, _, sockets = lock.read().strip().split(" ", 2)
+                return Path(sockets) if state == "running" else None
+    except (OSError, ValueError):
+        return None
+    return None
 
 
 def _take(lock: int, data: Path, *, deadline: float) -> None:
@@ -225,7 +246,7 @@ def _take(lock: int, data: Path, *, deadline: float) -> None:
             return
         except BlockingIOError:
             note = os.pread(lock, 100, 0).decode().split()
-            if note[:1] == ["running"] or time.monotonic() > deadline:
+            if "stopping" not in note[:1] or time.monotonic() > deadline:
                 holder = f" (process {note[1]})" if len(note) > 1 else ""
                 raise LauncherError(
                     f"Costwatch already runs on {data}{holder}: stop it first or {CHOOSE_ANOTHER}."

@@ -22,6 +22,7 @@ from costwatch.processes import (
 )
 
 DATABASE = "costwatch"
+REDIS_SOCKET = "r.sock"
 START_TIMEOUT_S = 60.0  # crash recovery of a large database takes its time
 STOP_TIMEOUT_S = 30.0
 LOG_KEPT_BYTES = 10_000_000
@@ -43,16 +44,12 @@ class Place:
     owner: Owner | None
 
 
-def database_url(place: Place) -> str:
-    return f"postgresql://{DATABASE}@/{DATABASE}?host={place.sockets}"
-
-
-def redis_url(place: Place) -> str:
-    return f"redis+socket://{_redis_socket(place)}?virtual_host=0"
-
-
-def _redis_socket(place: Place) -> Path:
-    return place.sockets / "r.sock"
+def urls(sockets: Path) -> dict[str, str]:
+    """How a command reaches the servers whose sockets are there."""
+    return {
+        "DATABASE_URL": f"postgresql://{DATABASE}@/{DATABASE}?host={sockets}",
+        "REDIS_URL": f"redis+socket://{sockets / REDIS_SOCKET}?virtual_host=0",
+    }
 
 
 @contextmanager
@@ -70,7 +67,7 @@ def _redis(place: Place) -> Iterator[subprocess.Popen[bytes]]:
     durable = "yes" if place.folders.durable else "no"
     options = {
         "--port": "0",
-        "--unixsocket": str(_redis_socket(place)),
+        "--unixsocket": str(place.sockets / REDIS_SOCKET),
         "--unixsocketperm": "700",
         "--save": "",
         "--appendonly": durable,
@@ -93,7 +90,7 @@ def _redis_answers(place: Place) -> bool:
     with socket.socket(socket.AF_UNIX) as client:
         client.settimeout(5)
         try:
-            client.connect(str(_redis_socket(place)))
+            client.connect(str(place.sockets / REDIS_SOCKET))
             client.sendall(b"PING\r\n")
             return client.recv(5) == b"+PONG"
         except OSError:

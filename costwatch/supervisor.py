@@ -12,6 +12,7 @@ from costwatch import processes
 
 STOP_GRACE_S = 15.0
 LOOK_EVERY_S = 0.2
+LAST_LINES_S = 2.0
 
 
 def supervise(
@@ -22,14 +23,17 @@ def supervise(
     processes.adopt_orphans()
     width = max(len(name) for name in commands)
     children: dict[str, subprocess.Popen[bytes]] = {}
+    pumps: list[threading.Thread] = []
     try:
         for name, command in commands.items():
             children[name] = processes.start_piped(command)
-            _pass_lines_on(children[name], prefix=f"{name:<{width}} | ")
+            pumps.append(_pass_lines_on(children[name], prefix=f"{name:<{width}} | "))
         return _watch(children, is_ready=is_ready, when_ready=when_ready)
     finally:
         _stop_all(children)
         processes.end_descendants()
+        for pump in pumps:  # their last lines are often the ones that matter
+            pump.join(LAST_LINES_S)
 
 
 def _watch(
@@ -74,13 +78,15 @@ def _stop_all(children: Mapping[str, subprocess.Popen[bytes]]) -> None:
             child.wait()
 
 
-def _pass_lines_on(child: subprocess.Popen[bytes], *, prefix: str) -> None:
+def _pass_lines_on(child: subprocess.Popen[bytes], *, prefix: str) -> threading.Thread:
     def pump() -> None:
         stream = child.stdout
         for line in iter(stream.readline, b"") if stream else ():
             _say(prefix + line.decode(errors="replace").rstrip("\n"))
 
-    threading.Thread(target=pump, daemon=True).start()
+    thread = threading.Thread(target=pump, daemon=True)
+    thread.start()
+    return thread
 
 
 def _say(text: str) -> None:

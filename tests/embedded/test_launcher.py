@@ -2,6 +2,7 @@
 
 import os
 import pty
+import shlex
 import shutil
 import signal
 import subprocess
@@ -170,6 +171,19 @@ def test_a_second_launcher_on_the_same_data_says_so_in_one_line(tmp_path: Path):
     assert len(said) == 1
     assert said[0].startswith(f"costwatch: Costwatch already runs on {data} (process ")
     assert said[0].endswith("or choose another data folder, `make run DATA=/path`.")
+
+
+def test_a_command_can_join_the_servers_that_run_already(tmp_path: Path):
+    data = tmp_path / "data"
+    tmp_path.chmod(0o711)
+    show = ["sh", "-c", 'echo "$DATABASE_URL $COSTWATCH_DATA_DIR"']
+    join = [sys.executable, "-m", "costwatch.embedded", "--data", str(data), "--join", "--", *show]
+    both = " && ".join(shlex.join(command) for command in (show, join))
+    done = OURS.run("--data", str(data), "--join", "--", "sh", "-c", both)
+    remove_system_folder(data)
+    assert done.returncode == 0, done.stderr
+    first, second = done.stdout.splitlines()
+    assert first == second
 
 
 def test_an_ordinary_user_under_a_700_home_gets_servers_too(ordinary_home: Home):
