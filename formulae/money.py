@@ -128,6 +128,28 @@ def sum_money(items: Iterable[Money], *, currency: str) -> Money:
     return Money(amount=total, currency=currency)
 
 
+def exact_sum(amounts: Iterable[Decimal]) -> Decimal:
+    """Exact sum of plain decimals of one currency; plain `sum` rounds to 28 digits.
+
+    total = sum(amount_i)
+
+    Args:
+        amounts: decimals of one currency or unit; may be empty.
+
+    Returns:
+        The exact total; zero for none.
+
+    Source: design rule, money is exact and rounded only when shown.
+
+    >>> exact_sum([Decimal("12345678901.000000000000000001"), Decimal("1E-18")])
+    Decimal('12345678901.000000000000000002')
+    """
+    total = Decimal(0)
+    for amount in amounts:
+        total = EXACT.add(total, amount)
+    return total
+
+
 def quantise_money(amount: Decimal) -> Decimal:
     """Round to the 18 decimals that are stored.
 

@@ -7,6 +7,8 @@ from datetime import date, datetime, timedelta
 from decimal import Decimal
 from typing import Protocol
 
+from formulae.money import exact_sum
+from formulae.units import EXACT
 from planning.classes import COMPUTE_CLASSES, group_of
 from planning.phasing import days_of, planned_cost_by_day, planned_quantity_by_day
 from planning.records import Burndown, BurndownDay, CostGroup, PlanRecord
@@ -116,7 +118,9 @@ def _days(
         lambda: defaultdict(Decimal)
     )
     for row in costs:
-        groups[row.day][group_of(row.x_cost_class)] += row.cost or Decimal(0)
+        bands = groups[row.day]
+        band = group_of(row.x_cost_class)
+        bands[band] = EXACT.add(bands[band], row.cost or Decimal(0))
     energy = {row.day: row for row in actuals.energy}
     emissions = {row.day: row for row in actuals.emissions}
     planned_kwh = planned_quantity_by_day(plan.lines, "facility_energy_kwh") if plan else None
@@ -131,7 +135,7 @@ def _days(
             BurndownDay(
                 day=day,
                 planned_value=planned.get(day, Decimal(0)),
-                actual_cost=sum(groups[day].values(), Decimal(0)) if day in groups else None,
+                actual_cost=exact_sum(groups[day].values()) if day in groups else None,
                 cost_by_group=dict(groups[day]) if day in groups else {},
                 planned_facility_energy_kwh=None
                 if planned_kwh is None
@@ -152,17 +156,17 @@ def _planned_value(
     """What the plan wanted spent by the end of `through`, or None without a plan."""
     if plan is None:
         return None
-    return sum((amount for day, amount in planned.items() if day <= through), Decimal(0))
+    return exact_sum(amount for day, amount in planned.items() if day <= through)
 
 
 def _sum_cost(rows: Sequence[CostRow]) -> Decimal:
-    return sum((row.cost for row in rows if row.cost is not None), Decimal(0))
+    return exact_sum(row.cost for row in rows if row.cost is not None)
 
 
 def _sum_known_decimal(values: Sequence[Decimal | None]) -> Decimal | None:
     """Accelerator-hours: rows without any are rows of other things, not unknown hours."""
     known = [value for value in values if value is not None]
-    return sum(known, Decimal(0)) if known else None
+    return exact_sum(known) if known else None
 
 
 def _sum_all(values: Sequence[float | None]) -> float | None:

@@ -6,6 +6,7 @@ from datetime import date, timedelta
 from decimal import Decimal
 
 from formulae.allocation import split
+from formulae.units import EXACT
 from planning.records import PlanLineRecord
 
 QUANTUM = Decimal("1E-18")
@@ -41,7 +42,7 @@ def planned_cost_by_day(lines: Sequence[PlanLineRecord]) -> dict[date, Decimal]:
         for day, part in zip(
             days, split(line.amount, [1] * len(days), quantum=QUANTUM), strict=True
         ):
-            by_day[day] += part
+            by_day[day] = EXACT.add(by_day[day], part)
     return dict(by_day)
 
 

@@ -7,6 +7,9 @@ from decimal import Decimal
 from enum import StrEnum
 from uuid import UUID
 
+from formulae.money import exact_sum
+from formulae.units import EXACT
+
 
 class LineBase(StrEnum):
     """What a line's fraction is a fraction of."""
@@ -54,12 +57,12 @@ class PlanRecord:
     @property
     def budget_at_completion(self) -> Decimal:
         """The sum of the lines: what was approved."""
-        return sum((line.amount for line in self.lines), Decimal(0))
+        return exact_sum(line.amount for line in self.lines)
 
     @property
     def programme_multiple(self) -> Decimal:
         """Compute lines and contingency over the main run."""
-        inside = sum((line.amount for line in self.lines if line.in_programme), Decimal(0))
+        inside = exact_sum(line.amount for line in self.lines if line.in_programme)
         return inside / self.main_run_cost
 
     @property
@@ -172,4 +175,4 @@ class Burndown:
         """Actual cost less planned value of the same days; above 0 is more than planned."""
         if self.actual_cost is None or self.planned_value is None:
             return None
-        return self.actual_cost - self.planned_value
+        return EXACT.subtract(self.actual_cost, self.planned_value)

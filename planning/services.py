@@ -11,8 +11,9 @@ from django.db import transaction
 from django.utils.translation import gettext as _
 
 from audit.services import record
-from formulae.estimate import CONTINGENCY_FRACTION, plan_lines
+from formulae.estimate import plan_lines
 from formulae.money import Money
+from formulae.units import EXACT
 from planning.estimating import Answer, answer_request
 from planning.models import Estimate, Plan, PlanLine, PlanVersion
 from planning.phasing import default_dates
@@ -141,18 +142,18 @@ def _write_chapter_lines(version: PlanVersion) -> None:
     """Write the lines of `formulae.estimate.plan_lines` with their default dates."""
     main = Money(amount=version.main_run_cost, currency=version.currency)
     for position, line in enumerate(plan_lines(main)):
+        key = line.rule.key
         starts_on, ends_on = default_dates(
-            line.key, run_start=version.main_run_starts_on, run_end=version.main_run_ends_on
+            key, run_start=version.main_run_starts_on, run_end=version.main_run_ends_on
         )
-        is_contingency = line.key == "contingency"
         PlanLine.objects.create(
             organisation_id=version.organisation_id,
             version=version,
-            key=line.key,
-            name=line_name(line.key),
+            key=key,
+            name=line_name(key),
             position=position,
-            base=LineBase.SUBTOTAL if is_contingency else LineBase.MAIN_RUN,
-            fraction=CONTINGENCY_FRACTION if is_contingency else line.fraction,
+            base=line.rule.base.value,
+            fraction=line.rule.fraction,
             amount=line.amount.amount,
             starts_on=starts_on,
             ends_on=ends_on,
@@ -168,7 +169,7 @@ def _recompute(version: PlanVersion) -> None:
             line.amount = _times(version.main_run_cost, line.fraction)
         elif line.base == LineBase.SUBTOTAL and line.fraction is not None:
             line.amount = _times(subtotal, line.fraction)
-        subtotal += line.amount
+        subtotal = EXACT.add(subtotal, line.amount)
         share = float(line.amount / version.main_run_cost)
         energy, carbon = version.main_run_facility_energy_kwh, version.main_run_kgco2e
         line.facility_energy_kwh = None if energy is None else energy * share

@@ -11,6 +11,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from formulae.estimate import REFERENCE_BAND, plan_lines, programme_multiple
+from formulae.money import sum_money
 from formulae.units import FLOP_PER_TFLOP
 from planning.estimating import Answer
 from planning.forms import ApprovePlanForm, DraftPlanForm, EstimateForm, PlanLineForm
@@ -104,7 +105,7 @@ def _answer_context(found: Estimate) -> dict[str, Any]:
     if answer.cost is not None:
         lines = [
             {
-                "name": line_name(line.key),
+                "name": line_name(line.rule.key),
                 "line": line,
                 "multiple": line.amount.ratio_to(answer.cost),
             }
@@ -119,8 +120,8 @@ def _answer_context(found: Estimate) -> dict[str, Any]:
         "point_goodput": _most_likely(found.spec.get("goodput", 1.0)),
         "point_power_w": _most_likely(found.spec.get("power_w")),
         "lines": lines,
-        "total": sum((row["line"].amount for row in lines[1:]), lines[0]["line"].amount)
-        if lines
+        "total": sum_money((row["line"].amount for row in lines), currency=answer.cost.currency)
+        if answer.cost
         else None,
         "programme_multiple": programme_multiple(),
         "reference_band": REFERENCE_BAND,

@@ -1,12 +1,21 @@
 """What every test stands on: a data folder of its own, real servers, no network but loopback."""
 
+import ipaddress
 import os
+import socket
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from tests.browser import browser, open_page, page, page_faults
+
+__all__ = ["browser", "open_page", "page", "page_faults"]
+
 os.environ.setdefault("COSTWATCH_INSECURE_HTTP", "1")
-os.environ.setdefault("COSTWATCH_SECRET_KEY", "a test key that protects nothing, long enough for checks")
+os.environ.setdefault(
+    "COSTWATCH_SECRET_KEY", "a test key that protects nothing, long enough for checks"
+)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -17,6 +26,21 @@ def pytest_configure(config: pytest.Config) -> None:
             "`python -m costwatch.embedded --test -- pytest ...`",
             returncode=4,
         )
+
+
+@pytest.fixture(autouse=True)
+def _no_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let tests reach loopback and unix sockets only."""
+    connect = socket.socket.connect
+
+    def guarded(self: socket.socket, address: Any) -> None:
+        if self.family in {socket.AF_INET, socket.AF_INET6}:
+            host = str(address[0])
+            if host != "localhost" and not ipaddress.ip_address(host).is_loopback:
+                raise AssertionError(f"a test tried to reach {host}: tests stay on loopback")
+        connect(self, address)
+
+    monkeypatch.setattr(socket.socket, "connect", guarded)
 
 
 @pytest.fixture(autouse=True)
