@@ -1,0 +1,1 @@
+"""Outside formats of the room: power as CSV and JSON, PostgreSQL's binary rows."""
