@@ -1,1 +1,1 @@
-"""The bulk store: immutable versioned Parquet and received bytes; the only room that opens an engine."""
+"""The bulk store: received bytes and versioned Parquet; the only room that opens an engine."""

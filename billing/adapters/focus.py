@@ -1,0 +1,159 @@
+"""FOCUS cost and usage as text, versions 1.0 to 1.4: its columns, and nothing but its columns."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from billing.adapters.layout import Layout
+from billing.columns import CHARGE_COLUMNS
+from billing.records import ChargesRefusedError
+
+# The file's column -> the charge column; where two name the same, the first found wins.
+COLUMNS: Final[Mapping[str, str]] = {
+    "ProviderName": "provider_name",  # 1.0 to 1.3
+    "ServiceProviderName": "provider_name",  # 1.3 on
+    "PublisherName": "publisher_name",
+    "HostProviderName": "host_provider_name",  # 1.3 on
+    "InvoiceIssuerName": "invoice_issuer_name",
+    "InvoiceId": "invoice_id",  # 1.2 on
+    "InvoiceDetailId": "invoice_detail_id",  # 1.4 on
+    "BillingAccountId": "billing_account_id",
+    "BillingAccountName": "billing_account_name",
+    "BillingAccountType": "billing_account_type",  # 1.2 on
+    "SubAccountId": "sub_account_id",
+    "SubAccountName": "sub_account_name",
+    "SubAccountType": "sub_account_type",  # 1.2 on
+    "BillingPeriodStart": "billing_period_start",
+    "BillingPeriodEnd": "billing_period_end",
+    "ChargePeriodStart": "charge_period_start",
+    "ChargePeriodEnd": "charge_period_end",
+    "ChargeCategory": "charge_category",
+    "ChargeClass": "charge_class",
+    "ChargeDescription": "charge_description",
+    "ChargeFrequency": "charge_frequency",
+    "BilledCost": "billed_cost",
+    "EffectiveCost": "effective_cost",
+    "ListCost": "list_cost",
+    "ContractedCost": "contracted_cost",
+    "ListUnitPrice": "list_unit_price",
+    "ContractedUnitPrice": "contracted_unit_price",
+    "BillingCurrency": "billing_currency",
+    "PricingCategory": "pricing_category",
+    "PricingQuantity": "pricing_quantity",
+    "PricingUnit": "pricing_unit",
+    "PricingCurrency": "pricing_currency",  # 1.2 on
+    "PricingCurrencyContractedUnitPrice": "pricing_currency_contracted_unit_price",
+    "PricingCurrencyEffectiveCost": "pricing_currency_effective_cost",
+    "PricingCurrencyListUnitPrice": "pricing_currency_list_unit_price",
+    "ConsumedQuantity": "consumed_quantity",
+    "ConsumedUnit": "consumed_unit",
+    "ServiceName": "service_name",
+    "ServiceCategory": "service_category",
+    "ServiceSubcategory": "service_subcategory",  # 1.1 on
+    "SkuId": "sku_id",
+    "SkuMeter": "sku_meter",  # 1.1 on
+    "SkuPriceId": "sku_price_id",
+    "SkuPriceDetails": "sku_price_details",  # 1.1 on
+    "ResourceId": "resource_id",
+    "ResourceName": "resource_name",
+    "ResourceType": "resource_type",
+    "RegionId": "region_id",
+    "RegionName": "region_name",
+    "AvailabilityZone": "availability_zone",
+    "CommitmentDiscountId": "commitment_discount_id",
+    "CommitmentDiscountName": "commitment_discount_name",
+    "CommitmentDiscountCategory": "commitment_discount_category",
+    "CommitmentDiscountType": "commitment_discount_type",
+    "CommitmentDiscountStatus": "commitment_discount_status",
+    "CommitmentDiscountQuantity": "commitment_discount_quantity",  # 1.1 on
+    "CommitmentDiscountUnit": "commitment_discount_unit",  # 1.1 on
+    "CapacityReservationId": "capacity_reservation_id",  # 1.1 on
+    "CapacityReservationStatus": "capacity_reservation_status",  # 1.1 on
+    "AllocatedMethodId": "allocated_method_id",  # 1.3 on
+    "AllocatedMethodDetails": "allocated_method_details",
+    "AllocatedResourceId": "allocated_resource_id",
+    "AllocatedResourceName": "allocated_resource_name",
+    "AllocatedTags": "allocated_tags",
+    "ContractApplied": "contract_applied",  # 1.3 on
+    "Tags": "tags",
+    # what the providers' own exports add
+    "x_UsageType": "x_usage_type",  # AWS
+    "x_Operation": "x_operation",  # AWS
+    "x_SkuMeterName": "x_usage_type",  # Azure
+    "x_SkuDescription": "x_usage_type",  # Azure, Google
+}
+JSON_COLUMNS: Final = ("Tags",)
+# Mandatory in every version, yet no figure hangs on them: their absence is reported, not refused.
+WANTED: Final = (
+    "BillingAccountName",
+    "ChargeClass",
+    "ChargeDescription",
+    "InvoiceIssuerName",
+    "PricingQuantity",
+    "PricingUnit",
+)
+SINCE: Final = (
+    ("1.4", frozenset({"InvoiceDetailId"})),
+    (
+        "1.3",
+        frozenset(
+            {"ServiceProviderName", "HostProviderName", "AllocatedMethodId", "ContractApplied"}
+        ),
+    ),
+    ("1.2", frozenset({"InvoiceId", "PricingCurrency", "BillingAccountType", "SubAccountType"})),
+    (
+        "1.1",
+        frozenset({"ServiceSubcategory", "SkuMeter", "SkuPriceDetails", "CapacityReservationId"}),
+    ),
+)
+OWN: Final = frozenset(
+    {"BilledCost", "EffectiveCost", "ChargePeriodStart", "BillingPeriodStart", "ChargeCategory"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Focus:
+    """The FOCUS adapter."""
+
+    name: str = "focus"
+    json_columns: tuple[str, ...] = JSON_COLUMNS
+
+    def recognises(self, columns: Sequence[str]) -> int:
+        """How many of the columns that only FOCUS has stand in the file."""
+        return len(OWN & set(columns))
+
+    def layout(self, columns: Sequence[str]) -> Layout:
+        """Map FOCUS columns to charge columns; refuse when one is missing that figures hang on."""
+        found: dict[str, str] = {}
+        for theirs, ours in COLUMNS.items():
+            if theirs in columns:
+                found.setdefault(ours, theirs)
+        _require(found)
+        known = sum(1 for name in columns if name in COLUMNS)
+        return Layout(
+            columns=found,
+            extra_columns=tuple(name for name in columns if name not in found.values()),
+            unknown_columns=tuple(name for name in columns if name not in COLUMNS),
+            missing_columns=tuple(name for name in WANTED if name not in columns),
+            saw=f"FOCUS {_version(columns)}: {known} of {len(columns)} columns are known",
+        )
+
+
+def _require(found: Mapping[str, str]) -> None:
+    for column in CHARGE_COLUMNS:
+        if column.required and column.name not in found:
+            names = [theirs for theirs, ours in COLUMNS.items() if ours == column.name]
+            raise ChargesRefusedError(
+                "missing_column",
+                f"the column {' or '.join(names)} is missing; export the bill again with it",
+                row=1,
+                column=names[0],
+            )
+
+
+def _version(columns: Sequence[str]) -> str:
+    present = set(columns)
+    return next((version for version, marks in SINCE if marks & present), "1.0")
+
+
+FOCUS: Final = Focus()

@@ -1,0 +1,156 @@
+"""Which cost class a charge belongs to, as data: rules in order, the first match wins; no engine.
+
+Patterns are RE2 and ignore case. Sources: AWS "Understanding your billing and usage reports" (EC2
+and S3 user guides), Google Cloud SKU descriptions, Azure meter names, FOCUS 1.2 enumerations.
+`words` is all that an export says about what was used: usage type, meter, description, details.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+STORAGE_SERVICES: Final = (
+    r"\bs3\b|amazons3|simple storage|glacier|cloud storage|storage accounts|blob|"
+    r"object storage|archive storage"
+)
+COMPUTE_CATEGORIES: Final = ("Compute", "AI and Machine Learning")
+# Service categories in which an accelerator's instance or SKU can be billed.
+ACCELERATOR_CATEGORIES: Final = (*COMPUTE_CATEGORIES, "Analytics", "Multicloud", "Other")
+PROVIDERS: Final = (
+    ("aws", r"aws|amazon"),
+    ("gcp", r"google|gcp"),
+    ("azure", r"microsoft|azure"),
+)
+# How each provider writes an instance type inside `words`; group 1 is the type.
+INSTANCE_TYPES: Final[Mapping[str, str]] = {
+    "aws": (
+        r"\b([a-z][a-z0-9]*(?:-[a-z0-9]+)*\."
+        r"(?:metal(?:-[a-z0-9]+)?|nano|micro|small|medium|large|[0-9]*xlarge))\b"
+    ),
+    "gcp": r"\b((?:a[2-9]x?|g[2-9]|ct[0-9][a-z]*|tpu[0-9]+x?)-[a-z]+-[0-9]+[gt]?(?:-metal)?)\b",
+    "azure": r"\b(?:standard_)?(n[cdv][0-9]+[a-z0-9]*(?:[ _][a-z0-9]+){0,3}[ _]v[0-9]+)\b",
+}
+# Instance types that have accelerators even where the catalogue does not know them.
+ACCELERATED: Final[Mapping[str, str]] = {
+    "aws": r"^(?:p[2-9]|g[3-9]|trn|inf|dl[12]|vt1|f[12]\.)",
+    "gcp": r".",
+    "azure": r".",
+}
+# Rows of an accelerator's machine that must not count its hours again: parts billed beside the
+# GPU itself, instances on a host that is billed, reservations whose use is billed.
+PART_OF_MACHINE: Final = (
+    r"\b(?:core|ram|memory|vcpu|cpu|ssd|local ssd|lssd)\b|"
+    r"hostboxusage|ebsoptimized|\breservation:|dedicatedres:"
+)
+ACCELERATOR_WORDS: Final = (
+    r"gpu|tpu|nvidia|tesla|trainium|gaudi|"
+    r"\b(?:g?b[23]00|gh200|h[128]00|h20|a[18]00|v100|l40s?|a10g?|l4|t4|mi[23]\d\dx)\b"
+)
+ACCELERATOR_UNITS: Final = r"gpu|accelerator|chip"
+UNMAPPED: Final = "unmapped"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClassRule:
+    """All of `equals` and `matches` must hold, on charge columns or on what derives from them."""
+
+    cost_class: str
+    equals: Mapping[str, str | bool] = field(default_factory=dict)
+    matches: Mapping[str, str] = field(default_factory=dict)
+
+
+def _when(cost_class: str, words: str, **equals: str | bool) -> ClassRule:
+    return ClassRule(cost_class=cost_class, equals=equals, matches={"words": words})
+
+
+_REQUEST_OTHER = (
+    r"requests(?:-[a-z]+)?-tier[34568]|batchoperations|monitoring-automation|inventory-|storagelens|"
+    r"tagstorage|iterative (?:read|write) operations|list and create container|"
+    r"all other operations|delete operations|tagging|lifecycle"
+)
+_REQUEST_PUT = (
+    r"requests(?:-[a-z]+)?-tier1\b|class a (?:operations|requests)|write operations|"
+    r"\bput\b|\bpost\b"
+)
+_REQUEST_GET = (
+    r"requests(?:-[a-z]+)?-tier2\b|class b (?:operations|requests)|read operations|\bget\b"
+)
+_RETRIEVAL = (
+    r"retrieval-(?:sia|zia|gir|xz)|(?:standard|bulk|expedited)-retrieval|data retrieval|"
+    r"select-(?:scanned|returned)|upload-xz|\bretrieval\b"
+)
+_INTER_REGION = (
+    r"-aws-(?:out|in)-bytes|s3rtc|inter[- ]region|intra[- ]continent|inter[- ]continent|"
+    r"geo-replication data|\) data transfer (?:to|from) "
+)
+_INTRA_REGION = (
+    r"datatransfer-regional|c3datatransfer|natgateway-bytes|vpcendpoint-bytes|transitgateway-bytes|"
+    r"regional data transfer|inter[- ]?(?:zone|az)\b|nat (?:gateway )?data process|"
+    r"processed by nat|peering|inter-virtual network|data transfer (?:in|out).* cloudfront"
+)
+_INGRESS = r"datatransfer-in-bytes|data transfer in\b"
+_EGRESS = (
+    r"datatransfer-out-bytes|cloudfront-out|aws-out-abytes|mrap-out|data transfer out|"
+    r"download (?:worldwide|apac|china|australia)|internet (?:data transfer out|egress)|"
+    r"outbound data transfer|internet egress"
+)
+_BLOCK = (
+    r"ebs:|volumeusage|snapshot|provisioned storage|general purpose ssd|persistent disk|"
+    r"pd capacity|hyperdisk|managed disk|provisioned iops|iops-month|gib/second|throughput|"
+    r"\b[pes]\d+ (?:lrs|zrs) disk|block (?:volume|storage)"
+)
+_FILE = r"\bfsx|lustre|\befs\b|elastic file|filestore|azure files|netapp files|file storage"
+_INFREQUENT = (
+    r"timedstorage-(?:sia|zia|int-ia|int-aia|gir)|infrequent|standard-ia|one zone-ia|"
+    r"glacier instant|nearline|coldline|\bcool\b|\bcold\b"
+)
+_ARCHIVE = r"glacier|-gda-|int-d?aa-|\barchive\b|deep archive"
+_LOGGING = (
+    r"cloudwatch|cloudtrail|x-ray|cloud logging|cloud monitoring|stackdriver|azure monitor|"
+    r"log analytics"
+)
+
+RULES: Final[tuple[ClassRule, ...]] = (
+    ClassRule(cost_class="tax", equals={"charge_category": "Tax"}),
+    _when("refund", r"\brefund", charge_category="Credit"),
+    ClassRule(cost_class="credit", equals={"charge_category": "Credit"}),
+    _when("rounding", r"\bround", charge_category="Adjustment"),
+    _when("refund", r"\brefund", charge_category="Adjustment"),
+    _when("discount", r"discount|\bedp\b|negotiated|private rate", charge_category="Adjustment"),
+    ClassRule(cost_class="other", equals={"charge_category": "Adjustment"}),
+    ClassRule(cost_class="commitment", equals={"charge_category": "Purchase", "committed": True}),
+    _when("commitment", r"savings plan|reserv|commit", charge_category="Purchase"),
+    ClassRule(cost_class="commitment", equals={"commitment_discount_status": "Unused"}),
+    ClassRule(cost_class="support", matches={"service_name": r"\bsupport\b|awssupport"}),
+    ClassRule(cost_class="accelerator", equals={"accelerated": True}),
+    _when("request_other", _REQUEST_OTHER, storage=True),
+    _when("request_put", _REQUEST_PUT, storage=True),
+    _when("request_get", _REQUEST_GET, storage=True),
+    _when("retrieval", _RETRIEVAL, storage=True),
+    ClassRule(cost_class="logging", matches={"service_name": _LOGGING}),
+    ClassRule(cost_class="logging", equals={"service_subcategory": "Observability"}),
+    _when("transfer_inter_region", _INTER_REGION, transfer=True),
+    _when("transfer_intra_region", _INTRA_REGION, transfer=True),
+    _when("other", _INGRESS, transfer=True),
+    _when("egress", _EGRESS, transfer=True),
+    ClassRule(cost_class="storage_file", equals={"service_subcategory": "File Storage"}),
+    ClassRule(cost_class="storage_block", equals={"service_subcategory": "Block Storage"}),
+    ClassRule(
+        cost_class="storage_file",
+        equals={"service_category": "Storage"},
+        matches={"service_name": _FILE},
+    ),
+    _when("storage_file", _FILE, service_category="Storage"),
+    _when("storage_block", _BLOCK, service_category="Storage"),
+    _when("storage_object_infrequent", _INFREQUENT, storage=True),
+    _when("storage_archive", _ARCHIVE, storage=True),
+    ClassRule(
+        cost_class="request_other", equals={"storage": True}, matches={"unit": r"request|operation"}
+    ),
+    ClassRule(cost_class="storage_object", equals={"storage": True}),
+    *(
+        ClassRule(cost_class="other_compute", equals={"service_category": category})
+        for category in COMPUTE_CATEGORIES
+    ),
+)
+OTHERWISE: Final = "other"

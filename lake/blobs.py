@@ -1,0 +1,78 @@
+"""Received bytes, stored once under their SHA-256, durable before anybody is told."""
+
+import hashlib
+import os
+import re
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from lake.places import GRACE_S, LakeError, move_durably, older_than, root, scratch, sync
+
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+
+
+class BlobTooLargeError(LakeError):
+    """More bytes than allowed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Blob:
+    """Bytes as they came; `head` are the first few, for telling formats apart."""
+
+    sha256: str
+    size_bytes: int
+    head: bytes
+
+
+def receive(chunks: Iterable[bytes], *, max_bytes: int) -> Blob:
+    """Store the bytes and return their address; the same bytes again change nothing.
+
+    Raises:
+        BlobTooLargeError: there are more than `max_bytes`; nothing is kept.
+    """
+    digest, size_bytes, head = hashlib.sha256(), 0, b""
+    with scratch() as folder:
+        incoming = folder / "incoming"
+        with incoming.open("wb") as file:
+            for chunk in chunks:
+                size_bytes += len(chunk)
+                if size_bytes > max_bytes:
+                    raise BlobTooLargeError(f"more than {max_bytes} bytes")
+                if len(head) < 4096:
+                    head = (head + chunk)[:4096]
+                digest.update(chunk)
+                file.write(chunk)
+        sha256 = digest.hexdigest()
+        target = path_of(sha256)
+        if target.exists():
+            os.utime(target)  # a sweep spares what was received lately
+            sync(target)
+        else:
+            move_durably(incoming, target)
+    return Blob(sha256=sha256, size_bytes=size_bytes, head=head)
+
+
+def path_of(sha256: str) -> Path:
+    """Where the bytes with this hash lie, or would lie."""
+    if not _SHA256.fullmatch(sha256):
+        raise LakeError("a blob is named by its SHA-256 in 64 small hexadecimal digits")
+    return root() / "blobs" / sha256[:2] / sha256
+
+
+def remove(sha256: str) -> None:
+    """Forget bytes that nothing refers to any more."""
+    path_of(sha256).unlink(missing_ok=True)
+
+
+def sweep(*, keep: Collection[str], grace_s: float = GRACE_S) -> int:
+    """Remove bytes that nothing refers to and nobody touched lately; return how many."""
+    known = frozenset(keep)
+    stale = [
+        path
+        for path in (root() / "blobs").glob("??/*")
+        if path.name not in known and older_than(path, grace_s)
+    ]
+    for path in stale:
+        path.unlink(missing_ok=True)
+    return len(stale)
