@@ -11,6 +11,7 @@ import structlog
 from django.conf import settings
 from django.db import DatabaseError, connection, transaction
 from django.db.models import ExpressionWrapper, F, Q, fields
+from django.db.models.expressions import Combinable
 from django.db.models.functions import Now
 
 from jobs.models import Job
@@ -20,7 +21,7 @@ log = structlog.get_logger(__name__)
 PROGRESS_EVERY_S = 1.0
 
 
-def seconds_from_now(seconds: float) -> ExpressionWrapper[Any]:
+def seconds_from_now(seconds: float) -> Combinable:
     """The database's clock plus so many seconds, as an SQL expression."""
     return ExpressionWrapper(
         Now() + timedelta(seconds=seconds), output_field=fields.DateTimeField()

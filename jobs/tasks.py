@@ -21,7 +21,7 @@ GRACE_S = 30
     soft_time_limit=settings.JOB_TIME_LIMIT_S,
     time_limit=settings.JOB_TIME_LIMIT_S + GRACE_S,
 )
-def run(self: Task[Any, Any], job_id: str) -> None:
+def run(self: "Task[Any, Any]", job_id: str) -> None:
     """Do one job, if it is still due."""
     services.run_job(UUID(job_id), holder=f"celery {self.request.id}")
 

@@ -36,7 +36,7 @@ class SignInForm(AuthenticationForm):
         return super().clean()
 
 
-class ProjectForm(forms.ModelForm[Project]):
+class ProjectForm(forms.ModelForm):  # type: ignore[type-arg]  # no generics when it runs
     """A new project."""
 
     class Meta:

@@ -15,9 +15,7 @@ from tests.browser import browser, open_page, page, page_faults
 __all__ = ["browser", "open_page", "page", "page_faults"]
 
 os.environ.setdefault("COSTWATCH_INSECURE_HTTP", "1")
-os.environ.setdefault(
-    "COSTWATCH_SECRET_KEY", "a key of the tests, which protects nothing at all"
-)
+os.environ.setdefault("COSTWATCH_SECRET_KEY", "a key of the tests, which protects nothing at all")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -53,7 +51,9 @@ def _data_dir(settings: object, tmp_path: Path) -> None:
 
 
 @pytest.fixture(scope="session")
-def django_db_setup(django_db_setup: None, django_db_blocker: pytest_django.DjangoDbBlocker) -> None:
+def django_db_setup(
+    django_db_setup: None, django_db_blocker: pytest_django.DjangoDbBlocker
+) -> None:
     """Let tests that commit empty the append-only tables afterwards; the triggers' own tests turn them on."""
     with django_db_blocker.unblock(), connection.cursor() as cursor:
         cursor.execute(
