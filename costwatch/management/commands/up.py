@@ -23,6 +23,8 @@ WELCOME = """
   Ctrl-C stops everything.
 """
 READY_TIMEOUT_S = 1.0
+# Six lines at every start for whoever chose to be root, in a container say.
+ROOT_IS_MEANT = "ignore:You're running the worker with superuser privileges"
 
 
 class Command(BaseCommand):
@@ -52,7 +54,7 @@ class Command(BaseCommand):
 
 
 def _commands(bind: str) -> dict[str, list[str]]:
-    celery = [sys.executable, "-m", "celery", "-A", "costwatch"]
+    celery = [sys.executable, "-W", ROOT_IS_MEANT, "-m", "celery", "-A", "costwatch", "--quiet"]
     worker = ["worker", "--loglevel", "WARNING", "--without-mingle", "--without-gossip"]
     schedule = Path(settings.DATA_DIR) / "beat-schedule"
     return {
