@@ -264,4 +264,5 @@ LOGGING = logging_config(log_format=LOG_FORMAT, level=env_str("COSTWATCH_LOG_LEV
 BIND = env_str("COSTWATCH_BIND", "127.0.0.1:8000")
 WEB_WORKERS = env_int("COSTWATCH_WEB_WORKERS", 2, minimum=1)
 WEB_THREADS = env_int("COSTWATCH_WEB_THREADS", 4, minimum=1)
+WEB_THREADS = env_int("COSTWATCH_WEB_THREADS", 4, minimum=1)
 WORKER_PROCESSES = env_int("COSTWATCH_WORKER_PROCESSES", 2, minimum=1)

@@ -39,7 +39,7 @@ class PlanLineRecord:
 class PlanRecord:
     """One version of a plan with its lines; `main_run_cost` is what 1.0x means."""
 
-    version_id: UUID
+    version_id: int
     number: int
     is_approved: bool
     approved_at: datetime | None

@@ -31,7 +31,7 @@ def estimate_by_id(organisation_id: UUID, estimate_id: UUID) -> Estimate | None:
 def may_see_estimate(actor: Actor, estimate: Estimate) -> bool:
     """Its author, whoever sees its project, and organisation-wide roles may."""
     if estimate.project is not None:
-        return projects_for(actor).filter(pk=estimate.project_id).exists()
+        return projects_for(actor).filter(pk=estimate.project.pk).exists()
     if actor.is_token:
         return actor.token_project_id is None
     if actor.organisation_role != OrganisationRole.MEMBER:

@@ -182,7 +182,7 @@ def _times(amount: Decimal, fraction: Decimal) -> Decimal:
     return Money(amount=amount, currency="XXX").times(fraction).amount
 
 
-def _draft_for_update(organisation_id: UUID, version_id: UUID | int) -> PlanVersion:
+def _draft_for_update(organisation_id: UUID, version_id: int) -> PlanVersion:
     """The draft, locked.
 
     Raises:

@@ -101,16 +101,7 @@ def estimate(request: HttpRequest, estimate_id: UUID) -> HttpResponse:
 def _answer_context(found: Estimate) -> dict[str, Any]:
     """What the page of an answer shows."""
     answer = Answer.from_document(found.result)
-    lines = []
-    if answer.cost is not None:
-        lines = [
-            {
-                "name": line_name(line.rule.key),
-                "line": line,
-                "multiple": line.amount.ratio_to(answer.cost),
-            }
-            for line in plan_lines(answer.cost)
-        ]
+    lines = plan_lines(answer.cost) if answer.cost else ()
     return {
         "estimate": found,
         "answer": answer,
@@ -119,8 +110,15 @@ def _answer_context(found: Estimate) -> dict[str, Any]:
         "point_mfu": _most_likely(found.spec["mfu"]),
         "point_goodput": _most_likely(found.spec.get("goodput", 1.0)),
         "point_power_w": _most_likely(found.spec.get("power_w")),
-        "lines": lines,
-        "total": sum_money((row["line"].amount for row in lines), currency=answer.cost.currency)
+        "lines": [
+            {
+                "name": line_name(line.rule.key),
+                "amount": line.amount,
+                "multiple": line.amount.ratio_to(answer.cost) if answer.cost else None,
+            }
+            for line in lines
+        ],
+        "total": sum_money((line.amount for line in lines), currency=answer.cost.currency)
         if answer.cost
         else None,
         "programme_multiple": programme_multiple(),

@@ -7,7 +7,7 @@ from io import StringIO
 
 import pytest
 from django.core.management import call_command
-from django.db import InternalError, IntegrityError, transaction
+from django.db import IntegrityError, InternalError, transaction
 
 from audit.models import AuditEntry
 from planning.models import Estimate, PlanLine, PlanVersion

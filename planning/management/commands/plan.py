@@ -13,7 +13,8 @@ from planning.records import PlanRecord
 from planning.selectors import estimate_by_id, plan_record, plan_versions
 from planning.services import PlanError, approve_plan, draft_plan, freeze_estimate
 from planning.spec import SpecError, parse_request
-from projects.access import Actor, Project, project_for, system_actor
+from projects.access import Actor, project_for, system_actor
+from projects.models import Project
 from projects.selectors import organisation_by_slug, the_organisation
 from ui.console import JsonCommand
 
