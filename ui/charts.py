@@ -124,6 +124,11 @@ def plain_text(text: object) -> str:
 
     Plotly reads `<a href>`, entities, `$...$` and `%{...}` in labels; each becomes an entity here.
     """
+    return visible_text(text).translate(_PLOTLY_MARKUP)
+
+
+def visible_text(text: object) -> str:
+    """One short line of letters a reader can see, for places that never read markup."""
     visible = "".join(
         " " if unicodedata.category(letter) in {"Cc", "Zl", "Zp"} else letter
         for letter in str(text)
@@ -132,7 +137,7 @@ def plain_text(text: object) -> str:
     short = re.sub(r"\s+", " ", visible).strip()
     if len(short) > _LONGEST_LABEL:
         short = short[: _LONGEST_LABEL - 1] + "…"
-    return short.translate(_PLOTLY_MARKUP)
+    return short
 
 
 # --- scale: ticks are computed here, so that they read 128万 in Chinese and never move
@@ -169,24 +174,25 @@ def _tick_digits(value: float) -> int | None:
 
 def _highest(chart: TimeChart) -> float:
     """The top of the chart: the stack's sum or the highest line."""
-    stack = [_floats(series.values) for series in _stack_of(chart)]
-    sums = [sum(column) for column in zip(*stack, strict=False)] if stack else []
-    lines = [
-        value for series in (*chart.lines, *chart.references) for value in _floats(series.values)
+    sums: dict[dt.date, float] = {}
+    for series in _stack_of(chart):
+        for day, value in zip(series.days, series.values, strict=True):
+            sums[day] = sums.get(day, 0.0) + float(value or 0)
+    levels = [
+        float(value)
+        for series in (*chart.lines, *chart.references)
+        for value in series.values
+        if value is not None
     ]
-    return max([*sums, *lines, 0.0])
-
-
-def _floats(values: Sequence[Value]) -> list[float]:
-    return [float(value) for value in values if value is not None]
+    return max([*sums.values(), *levels, 0.0])
 
 
 def _stack_of(chart: TimeChart) -> tuple[Series, ...]:
     return (*chart.stacked, *((chart.estimated,) if chart.estimated else ()))
 
 
-def round_ticks(top: float, *, about: int = 5) -> list[float]:
-    """Round values from 0 to just past `top`, in steps of 1, 2, 2.5 or 5 times a power of ten."""
+def round_ticks(top: float, *, about: int = 7) -> list[float]:
+    """Round values from 0 up to `top`, in steps of 1, 2, 2.5 or 5 times a power of ten."""
     if top <= 0:
         return [0.0, 1.0]
     rough = top / about
@@ -195,9 +201,7 @@ def round_ticks(top: float, *, about: int = 5) -> list[float]:
         (size * power for size in (1, 2, 2.5, 5, 10) if size * power >= rough * (1 - 1e-9)),
         10 * power,
     )
-    return [
-        float(round(step * index, 10)) for index in range(math.ceil(top / step * (1 - 1e-9)) + 1)
-    ]
+    return [round(step * index, 10) for index in range(math.floor(top / step * (1 + 1e-9)) + 1)]
 
 
 # --- figure
@@ -210,19 +214,18 @@ def _time_figure(chart: TimeChart, scale: _Scale) -> Figure:
         "data": [*_areas(chart, scale), *_lines(chart, scale), *_reference_lines(chart, scale)],
         "layout": {
             "hovermode": "x unified",
-            "showlegend": True,
             "dragmode": False,
             "xaxis": _day_axis(chart),
             "yaxis": {
                 "tickmode": "array",
                 "tickvals": ticks,
                 "ticktext": [scale.tick(value) for value in ticks],
-                "range": [0, max(ticks[-1], top) * 1.04],
+                "range": [0, top * 1.08 or 1],
                 "fixedrange": True,
-                "title": {"text": plain_text(scale.title)},
             },
             "shapes": [_vertical(marker, colour) for marker, colour in _markers(chart)],
             "annotations": [
+                _unit_label(scale.title),
                 *(_end_label(series) for series in chart.references if series.days),
                 *(_marker_label(marker, colour) for marker, colour in _markers(chart)),
             ],
@@ -246,6 +249,7 @@ def _trace(series: Series, scale: _Scale) -> dict[str, Any]:
         "type": "scatter",
         "mode": "lines",
         "name": plain_text(series.name),
+        "meta": visible_text(series.name),
         "x": [day.isoformat() for day in series.days],
         "y": [None if value is None else float(value) for value in series.values],
         "customdata": [
@@ -318,6 +322,22 @@ def _reference_lines(chart: TimeChart, scale: _Scale) -> list[dict[str, Any]]:
     ]
 
 
+def _unit_label(unit: str) -> dict[str, Any]:
+    """The axis' unit above it, lying, where it can be read."""
+    return {
+        "x": 0,
+        "xref": "paper",
+        "y": 1,
+        "yref": "paper",
+        "text": plain_text(unit),
+        "showarrow": False,
+        "xanchor": "left",
+        "yanchor": "bottom",
+        "xshift": -2,
+        "font": {"size": 11, "color": "token:ink-faint"},
+    }
+
+
 def _end_label(series: Series) -> dict[str, Any]:
     """The line's name at its end, so that no legend is needed to read it."""
     known = [pair for pair in zip(series.days, series.values, strict=True) if pair[1] is not None]
@@ -357,6 +377,7 @@ def _vertical(marker: Marker, colour: str) -> dict[str, Any]:
 
 def _marker_label(marker: Marker, colour: str) -> dict[str, Any]:
     return {
+        "name": "" if colour == "chart-marker" else "wide",  # left out where there is no room
         "x": marker.day.isoformat(),
         "y": 1,
         "yref": "paper",

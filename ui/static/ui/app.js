@@ -160,19 +160,10 @@
       autosize: true,
       paper_bgcolor: "rgba(0,0,0,0)",
       plot_bgcolor: "rgba(0,0,0,0)",
-      margin: { t: 28, r: narrow ? 8 : 12, b: 36, l: 12 },
+      margin: { t: 26, r: narrow ? 6 : 10, b: 24, l: 8 },
       font: { family: getComputedStyle(document.body).fontFamily, size: narrow ? 11 : 12, color: ink("ink-soft") },
-      legend: {
-        orientation: "h",
-        x: 0,
-        xanchor: "left",
-        y: -0.12,
-        yanchor: "top",
-        traceorder: "normal",
-        itemclick: false,
-        itemdoubleclick: false,
-        ...layout.legend,
-      },
+      showlegend: false,
+      annotations: (layout.annotations ?? []).filter((note) => !(narrow && note.name === "wide")),
       hoverlabel: {
         bgcolor: ink("surface-raised"),
         bordercolor: ink("line-strong"),
@@ -185,15 +176,53 @@
         ticks: "outside",
         ticklen: 5,
         nticks: narrow ? 4 : 9,
+        showspikes: true,
+        spikecolor: ink("chart-reference"),
+        spikedash: "solid",
+        spikemode: "across",
+        spikesnap: "data",
+        spikethickness: -1,
         hoverformat: language === "zh-CN" ? "%Y年%-m月%-d日" : "%-d %b %Y",
         ...layout.xaxis,
       },
       yaxis: {
         ...axis,
         ...layout.yaxis,
-        title: { standoff: 8, ...layout.yaxis?.title, ...(narrow ? { text: "" } : {}) },
       },
     };
+  };
+
+  // The legend is ours: it wraps at any width, is read out, and its text is never markup.
+  const legend = (traces) => {
+    const list = document.createElement("ul");
+    list.className = "chart-legend";
+    list.setAttribute("role", "list");
+    const svg = (name, attributes) => {
+      const node = document.createElementNS("http://www.w3.org/2000/svg", name);
+      Object.entries(attributes).forEach(([key, value]) => node.setAttribute(key, value));
+      return node;
+    };
+    traces.filter((trace) => trace.showlegend !== false).forEach((trace) => {
+      const mark = svg("svg", { viewBox: "0 0 22 12", "aria-hidden": "true" });
+      const area = Boolean(trace.stackgroup);
+      if (area) mark.append(svg("rect", { width: 22, height: 12, rx: 3, fill: trace.fillcolor }));
+      const dash = { dot: "2 3", dash: "6 3", dashdot: "6 3 2 3" }[trace.line.dash] ?? "none";
+      mark.append(
+        svg("line", {
+          x1: 1,
+          x2: 21,
+          y1: area ? 1 : 6,
+          y2: area ? 1 : 6,
+          stroke: trace.line.color,
+          "stroke-width": area ? 2 : 2.5,
+          "stroke-dasharray": dash,
+        }),
+      );
+      const item = document.createElement("li");
+      item.append(mark, document.createTextNode(trace.meta ?? ""));
+      list.append(item);
+    });
+    return list;
   };
 
   const draw = async (place) => {
@@ -214,6 +243,8 @@
         scrollZoom: false,
         doubleClick: false,
       });
+      place.parentElement.querySelector(".chart-legend")?.remove();
+      place.after(legend(figure.data ?? []));
       place.dataset.drawn = "yes";
     } catch (error) {
       place.classList.add("chart-failed");
@@ -235,7 +266,7 @@
     [...table.rows]
       .map((row) =>
         [...row.cells]
-          .map((cell) => cell.querySelector("data")?.value ?? cell.innerText.trim())
+          .map((cell) => cell.querySelector(".quantity-missing") ? "" : (cell.querySelector("data")?.value ?? cell.innerText.trim()))
           .join("\t"),
       )
       .join("\n");
