@@ -42,7 +42,7 @@ def main(arguments: list[str] | None = None) -> int:
         processes.die_with_parent(signal.SIGTERM, launcher_pid)
         os._exit(_guard(options))
     try:
-        return processes.wait_forwarding(guard_pid)
+        return processes.wait_forwarding(guard_pid, processes.Waiting())
     finally:
         processes.end_descendants()
 
@@ -116,11 +116,11 @@ def _run(options: argparse.Namespace) -> int:
             sockets=run / "s",
             owner=owner,
         )
-        server_pids = stack.enter_context(servers.both_servers(place))
+        running = stack.enter_context(servers.both_servers(place))
         try:
-            return _run_command(options.command, place)
+            return _run_command(options.command, running)
         finally:
-            processes.end_descendants(except_below=server_pids)
+            processes.end_descendants(except_below=running.pids)
 
 
 def _folders(
@@ -137,7 +137,8 @@ def _folders(
     return folders
 
 
-def _run_command(command: list[str], place: servers.Place) -> int:
+def _run_command(command: list[str], running: servers.Servers) -> int:
+    place = running.place
     env = os.environ | servers.urls(place.sockets)
     if place.folders.durable:
         env["COSTWATCH_DATA_DIR"] = str(place.folders.application)
@@ -154,10 +155,11 @@ def _run_command(command: list[str], place: servers.Place) -> int:
         if place.folders.durable:
             places.note_stopping(place.folders.application)
 
+    how = processes.Waiting(
+        kill_after_s=COMMAND_GRACE_S, on_stop=note_stopping, check=running.check
+    )
     try:
-        return processes.wait_forwarding(
-            child.pid, kill_after_s=COMMAND_GRACE_S, on_stop=note_stopping
-        )
+        return processes.wait_forwarding(child.pid, how)
     finally:
         note_stopping()
 

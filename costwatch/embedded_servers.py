@@ -4,7 +4,7 @@ import shutil
 import signal
 import socket
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from io import BufferedWriter
@@ -52,13 +52,32 @@ def urls(sockets: Path) -> dict[str, str]:
     }
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Servers:
+    """Both servers, up and ready."""
+
+    place: Place
+    processes: Mapping[str, subprocess.Popen[bytes]]
+
+    @property
+    def pids(self) -> list[int]:
+        """Their process ids."""
+        return [process.pid for process in self.processes.values()]
+
+    def check(self) -> None:
+        """Raise when one of them is gone: a command without its database only confuses."""
+        for name, process in self.processes.items():
+            if process.poll() is not None:
+                raise LauncherError(f"{name} ended by itself: {_reason(self.place, name)}")
+
+
 @contextmanager
-def both_servers(place: Place) -> Iterator[list[int]]:
-    """Both servers up and ready; their process ids. Redis starts while PostgreSQL does."""
+def both_servers(place: Place) -> Iterator[Servers]:
+    """Redis starts while PostgreSQL does."""
     with _redis(place) as redis, _postgres(place) as postgres:
         if not wait_until(lambda: _redis_answers(place), process=redis, timeout_s=START_TIMEOUT_S):
             raise LauncherError(f"Redis did not start: {_reason(place, 'redis')}")
-        yield [redis.pid, postgres.pid]
+        yield Servers(place=place, processes={"redis": redis, "postgres": postgres})
 
 
 @contextmanager

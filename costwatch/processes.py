@@ -185,14 +185,24 @@ def _send(pid: int, signal_number: int) -> None:
         os.kill(pid, signal_number)
 
 
-def wait_forwarding(
-    pid: int, *, kill_after_s: float | None = None, on_stop: Callable[[], None] = lambda: None
-) -> int:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waiting:
+    """How to wait for a command.
+
+    A command that ignores SIGTERM, SIGHUP or SIGQUIT for `kill_after_s` is killed; what it does on
+    SIGINT is its own affair. `check` is called now and then and raises when waiting is pointless.
+    """
+
+    kill_after_s: float | None = None
+    on_stop: Callable[[], None] = lambda: None
+    check: Callable[[], None] = lambda: None
+
+
+def wait_forwarding(pid: int, how: Waiting) -> int:
     """Wait for the child `pid` and pass stop signals on; its exit status, 128 + n for a signal.
 
     A signal from the terminal reached the child already (same process group), only one from `kill`
-    is passed on. With `kill_after_s` a child that ignores SIGTERM, SIGHUP or SIGQUIT that long is
-    killed; what it does with SIGINT is its own affair.
+    is passed on.
     """
     deadline: float | None = None
     while True:
@@ -200,13 +210,24 @@ def wait_forwarding(
         if done:
             code = os.waitstatus_to_exitcode(status)
             return code if code >= 0 else 128 - code
+        how.check()
+        _bury_adopted(pid)
         if deadline is not None and time.monotonic() > deadline:
             _send(pid, signal.SIGKILL)
         info = signal.sigtimedwait(STOP_SIGNALS | {signal.SIGCHLD}, 0.5)
         if info is None or info.si_signo == signal.SIGCHLD:
             continue
-        on_stop()
+        how.on_stop()
         if info.si_code <= 0:
             _send(pid, info.si_signo)
-        if kill_after_s is not None and info.si_signo != signal.SIGINT and deadline is None:
-            deadline = time.monotonic() + kill_after_s
+        if how.kill_after_s is not None and info.si_signo != signal.SIGINT and deadline is None:
+            deadline = time.monotonic() + how.kill_after_s
+
+
+def _bury_adopted(awaited_pid: int) -> None:
+    """Collect ended orphans, of which a run of weeks may adopt many."""
+    while (ended := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)) is not None:
+        if ended.si_pid == awaited_pid:
+            return
+        with suppress(ChildProcessError):
+            os.waitpid(ended.si_pid, os.WNOHANG)

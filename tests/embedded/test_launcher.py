@@ -104,6 +104,13 @@ def test_a_killed_guard_takes_everything_with_it():
     assert assert_all_gone_after(OURS, signal.SIGKILL, to_guard=True) == 128 + signal.SIGKILL
 
 
+def test_a_database_that_ends_by_itself_stops_the_command_and_says_so():
+    stop_it = 'kill -QUIT "$(head -n 1 "${COSTWATCH_DATA_DIR%/data}/pg/cluster/postmaster.pid")"'
+    done = OURS.run("--test", "--", "sh", "-c", f"{stop_it}; exec sleep 600")
+    assert done.returncode == 1
+    assert done.stderr.startswith("costwatch: postgres ended by itself: ")
+
+
 def test_a_stop_while_the_servers_start_leaves_nothing():
     launcher = OURS.popen("--test", "--", "sleep", "600")
     below: set[tuple[int, str]] = set()
