@@ -349,6 +349,8 @@ def _end_label(series: Series) -> dict[str, Any]:
         "showarrow": False,
         "xanchor": "right",
         "yanchor": "bottom",
+        "bgcolor": "token:surface/0.7",
+        "borderpad": 1,
         "font": {"size": 12, "color": "token:ink-soft"},
     }
 
