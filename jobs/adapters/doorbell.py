@@ -8,7 +8,7 @@ from celery import current_app
 from kombu.exceptions import OperationalError
 
 log = structlog.get_logger(__name__)
-QUIET_AFTER_FAILURE_S = 5.0
+QUIET_AFTER_FAILURE_S = 30.0
 
 
 class Doorbell:
