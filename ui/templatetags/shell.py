@@ -14,6 +14,7 @@ _FAMILIES: Final = (
     ("site", "sites"),
     ("power", "sites"),
     ("person", "people"),
+    ("audit_trail", "people"),
     ("token", "tokens"),
     ("plan", "plan"),
 )
