@@ -1,0 +1,171 @@
+"""Checks of energy and emissions: recomputed from the readings in pure Python; changes nothing."""
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
+from itertools import groupby, pairwise
+from uuid import UUID
+
+from audit.records import Finding
+from carbon.models import EmissionEntry, EnergyHour, MeteredInterval, OpenHours, PowerSample
+from carbon.selectors import current_entries
+from carbon.site_factors import dated_factors, max_gap_s
+from formulae.allocation import split_integer
+from formulae.emissions import operational_kgco2e
+from formulae.energy import (
+    EnergyInterval,
+    facility_energy_kwh,
+    integrate_power,
+    it_energy_kwh,
+    split_energy_by_hour,
+)
+from formulae.periods import Period
+from formulae.units import kwh_from_millijoule
+from runs.records import SiteRecord
+from runs.selectors import devices_of, sites
+
+HOUR = timedelta(hours=1)
+MICROSECOND = timedelta(microseconds=1)
+RELATIVE_TOLERANCE = 1e-12
+Hours = dict[datetime, tuple[int, int]]  # hour -> millijoules, covered microseconds
+
+
+def verify(organisation_id: UUID) -> tuple[Finding, ...]:
+    """What differs between the books and an independent computation from the readings."""
+    return tuple(
+        finding
+        for site in sites(organisation_id)
+        for check in (verify_hours, verify_entries, verify_sums)
+        for finding in check(site)
+    )
+
+
+def verify_hours(site: SiteRecord) -> Iterator[Finding]:
+    """Hours of the devices against their readings; hours still open are left out."""
+    gap_s = max_gap_s(dated_factors(site.site_id))
+    marks = OpenHours.objects.filter(site_id=site.site_id)
+    open_spans = list(marks.values_list("start", "end"))
+    for device in devices_of(site.site_id):
+        booked = _booked_hours(device.device_id)
+        computed = computed_hours(device.device_id, gap_s=gap_s)
+        for hour in sorted({*booked, *computed}) if booked != computed else ():
+            is_open = any(low <= hour < high for low, high in open_spans)
+            expected, found = computed.get(hour, (0, 0)), booked.get(hour, (0, 0))
+            if expected != found and not is_open:
+                yield Finding(
+                    code="energy_hour",
+                    where=f"{site.slug}, {device.device_uuid}, {hour.isoformat()}",
+                    expected=f"{expected[0]} mJ, {expected[1]} us covered",
+                    found=f"{found[0]} mJ, {found[1]} us covered",
+                )
+
+
+def _booked_hours(device_id: int) -> Hours:
+    rows = EnergyHour.objects.filter(device_id=device_id, superseded_at__isnull=True)
+    columns = (
+        "measured_millijoule",
+        "spread_millijoule",
+        "estimated_millijoule",
+        "covered_microsecond",
+    )
+    return {
+        hour: (measured + spread + estimated, covered)
+        for hour, measured, spread, estimated, covered in rows.values_list("hour", *columns)
+    }
+
+
+def computed_hours(device_id: int, *, gap_s: float) -> Hours:
+    """Energy and cover of a device by hour, from its readings by the plain formulae."""
+    rows = MeteredInterval.objects.filter(device_id=device_id).order_by("start")
+    metered = list(rows.values_list("start", "end", "energy_millijoule"))
+    samples = list(PowerSample.objects.filter(device_id=device_id).values_list("at", "power_w"))
+    hours: Hours = {}
+    for start, end, energy in metered:
+        _add(hours, start, end, energy)
+    if samples:
+        periods = [Period(start=start, end=end) for start, end, _energy in metered]
+        sampled = integrate_power(samples, max_gap_s=gap_s).intervals
+        for interval in _outside(sampled, periods):
+            period = interval.period
+            _add(hours, period.start, period.end, interval.energy_millijoule)
+    return hours
+
+
+def _add(hours: Hours, start: datetime, end: datetime, energy_millijoule: int) -> None:
+    """Book an interval to the hours that it touches."""
+    hour = start.replace(minute=0, second=0, microsecond=0)
+    if end - hour <= HOUR:
+        energy, covered = hours.get(hour, (0, 0))
+        hours[hour] = (energy + energy_millijoule, covered + (end - start) // MICROSECOND)
+        return
+    whole = EnergyInterval(period=Period(start=start, end=end), energy_millijoule=energy_millijoule)
+    for part in split_energy_by_hour(whole):
+        _add(hours, part.period.start, part.period.end, part.energy_millijoule)
+
+
+def _outside(
+    sampled: Sequence[EnergyInterval], metered: Sequence[Period]
+) -> Iterator[EnergyInterval]:
+    """Sampled intervals without the time that metered ones cover."""
+    if not metered:
+        yield from sampled
+        return
+    for interval in sampled:
+        common = [part for period in metered if (part := period.overlap(interval.period))]
+        cuts = {interval.period.start, interval.period.end}
+        cuts.update(at for part in common for at in (part.start, part.end))
+        ordered = sorted(cuts)
+        pieces = [Period(start=low, end=high) for low, high in pairwise(ordered)]
+        energies = split_integer(
+            interval.energy_millijoule, [piece.duration_microsecond for piece in pieces]
+        )
+        for piece, energy in zip(pieces, energies, strict=True):
+            if not any(part.covers(piece) for part in common):
+                yield EnergyInterval(period=piece, energy_millijoule=energy)
+
+
+def verify_entries(site: SiteRecord) -> Iterator[Finding]:
+    """The boundaries and emissions of each entry against its own energy and factors."""
+    entries = EmissionEntry.objects.filter(site_id=site.site_id, reverses__isnull=True)
+    for row in entries.select_related("factor_set").iterator(chunk_size=2_000):
+        factors = row.factor_set
+        it_kwh = it_energy_kwh(
+            kwh_from_millijoule(row.accelerator_energy_millijoule), factors.host_factor
+        )
+        facility_kwh = facility_energy_kwh(it_kwh, factors.pue)
+        expected = (it_kwh, facility_kwh, operational_kgco2e(facility_kwh, factors.grid_g_per_kwh))
+        found = (row.it_energy_kwh, row.facility_energy_kwh, row.scope_2_location_kgco2e)
+        if not all(_alike(one, other) for one, other in zip(expected, found, strict=True)):
+            yield Finding(
+                code="emission_entry",
+                where=f"{site.slug}, entry {row.pk}, {row.hour.isoformat()}",
+                expected=str(expected),
+                found=str(found),
+            )
+
+
+def _alike(expected: float | None, found: float | None) -> bool:
+    if expected is None or found is None:
+        return expected is found
+    return abs(expected - found) <= RELATIVE_TOLERANCE * max(abs(expected), abs(found))
+
+
+def verify_sums(site: SiteRecord) -> Iterator[Finding]:
+    """Each hour's entries, over all owners, against the site's device-hours."""
+    entries = current_entries().filter(site_id=site.site_id).order_by("hour")
+    posted = {
+        hour: sum(row.accelerator_energy_millijoule for row in rows)
+        for hour, rows in groupby(entries, key=lambda row: row.hour)
+    }
+    metered: dict[object, int] = {}
+    hours = EnergyHour.objects.filter(site_id=site.site_id, superseded_at__isnull=True)
+    columns = ("hour", "measured_millijoule", "spread_millijoule", "estimated_millijoule")
+    for hour, *energies in hours.values_list(*columns).iterator(chunk_size=10_000):
+        metered[hour] = metered.get(hour, 0) + sum(energies)
+    for hour, energy in metered.items():
+        if posted.get(hour, 0) != energy:
+            yield Finding(
+                code="emission_sum",
+                where=f"{site.slug}, {hour}",
+                expected=f"{energy} mJ",
+                found=f"{posted.get(hour, 0)} mJ",
+            )
