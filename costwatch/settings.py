@@ -29,9 +29,9 @@ MAX_UPLOAD_MB = env_int("COSTWATCH_MAX_UPLOAD_MB", 2048, minimum=1)
 MAX_UNPACKED_MB = env_int("COSTWATCH_MAX_UNPACKED_MB", 65536, minimum=1)
 
 # --- security. Production is the default; `make run` and `make test` say otherwise.
-DEBUG = env_bool("COSTWATCH_DEBUG", default=False)
-INSECURE_HTTP = env_bool("COSTWATCH_INSECURE_HTTP", default=False)
 TESTING = "pytest" in sys.modules
+DEBUG = env_bool("COSTWATCH_DEBUG", default=False)
+INSECURE_HTTP = env_bool("COSTWATCH_INSECURE_HTTP", default=TESTING)
 
 
 def _secret_key() -> str:
@@ -216,6 +216,7 @@ TIME_ZONE = "UTC"
 # --- static files
 STATIC_URL = "static/"
 STATIC_ROOT = BASE_DIR / "staticfiles"
+WHITENOISE_USE_FINDERS = WHITENOISE_AUTOREFRESH = DEBUG or TESTING
 STATICFILES_FINDERS = [
     "django.contrib.staticfiles.finders.AppDirectoriesFinder",
     "ui.finders.PlotlyFinder",
