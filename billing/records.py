@@ -121,7 +121,7 @@ class CostRow:
 
     group: tuple[str | None, ...]
     currency: str
-    cost: Decimal
+    cost: Decimal | None  # None where no row of the group has this cost
     accelerator_h: Decimal | None
 
 
@@ -139,8 +139,8 @@ class CostTable:
 
     group_by: tuple[str, ...]
     basis: Basis
-    start_on: date
-    end_on: date
+    start_on: date | None
+    end_on: date | None  # the first day that is out
     rows: tuple[CostRow, ...]
     total: tuple[CurrencyTotal, ...]
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import ibis
 import pyarrow as pa
 from django.conf import settings
@@ -16,6 +17,19 @@ from lake import store
 from lake.places import LakeError, root, scratch
 
 ENGINES = ("duckdb",)
+
+
+class TooLargeError(LakeError):
+    """A sum or product that the exact type of money cannot hold."""
+
+
+@contextmanager
+def _engine_words() -> Iterator[None]:
+    """Turn the engine's overflow into ours."""
+    try:
+        yield
+    except duckdb.OutOfRangeException as error:
+        raise TooLargeError("an amount or a sum of amounts reaches 1e20") from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,16 +62,17 @@ class Engine:
 
     def rows(self, expression: ibis.Table) -> list[dict[str, Any]]:
         """The rows of a small result, decimals exact."""
-        found: list[dict[str, Any]] = self.connection.to_pyarrow(expression).to_pylist()
-        return found
+        return list(self.arrow(expression).to_pylist())
 
     def arrow(self, expression: ibis.Table) -> pa.Table:
         """A result as an Arrow table."""
-        return self.connection.to_pyarrow(expression)
+        with _engine_words():
+            return self.connection.to_pyarrow(expression)
 
     def write(self, expression: ibis.Table, path: Path) -> None:
         """Write a result as one compressed Parquet file."""
-        self.connection.to_parquet(expression, str(path), compression="zstd")
+        with _engine_words():
+            self.connection.to_parquet(expression, str(path), compression="zstd")
 
 
 @contextmanager

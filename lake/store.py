@@ -1,10 +1,13 @@
 """Immutable versioned Parquet files under internal names, whatever they hold."""
 
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from uuid import UUID
+
+import pyarrow.parquet as pq
 
 from lake.places import GRACE_S, LakeError, move_durably, older_than, root, scratch
 
@@ -50,6 +53,13 @@ def resolve(relative: str) -> Path:
     if not _RELATIVE.fullmatch(relative):
         raise LakeError("not a path of the lake")
     return root() / relative
+
+
+def rows_of(relative: str, *, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """The rows of a stored file as plain Python values, without any engine; for checks."""
+    with pq.ParquetFile(resolve(relative)) as file:
+        for batch in file.iter_batches(batch_size=20_000, columns=list(columns)):
+            yield from batch.to_pylist()
 
 
 def remove(relative: str) -> None:

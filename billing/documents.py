@@ -1,0 +1,58 @@
+"""The JSON that commands and the REST API print of charges: one shape for both."""
+
+from typing import Any
+
+from billing.amounts import exact_text, plain
+from billing.models import Delivery
+from billing.records import COST_COLUMNS, CostTable
+
+
+def import_document(delivery: Delivery, *, already_imported: bool) -> dict[str, Any]:
+    """A delivery as `import_charges --json` prints it; money is text."""
+    return {
+        "id": str(delivery.pk),
+        "source": delivery.source.name,
+        "format": delivery.bill_format,
+        "state": delivery.state,
+        "job": str(delivery.job_id) if delivery.job_id else None,
+        "already_imported": already_imported,
+        "batches": [
+            {
+                "file": file.name,
+                "sha256": file.sha256,
+                "already_imported": already_imported or file.already_imported,
+                "rows": file.rows,
+            }
+            for file in delivery.files.all()
+        ],
+        "rows": delivery.rows,
+        "unknown_columns": delivery.report.get("unknown_columns", []),
+        "totals": [
+            {"currency": entry["currency"], **{name: entry[name] for name in COST_COLUMNS}}
+            for entry in delivery.totals
+        ],
+        "periods": [entry["period"] for entry in delivery.report.get("periods", [])],
+        "report": delivery.report,
+        "refusal": delivery.refusal,
+    }
+
+
+def cost_document(table: CostTable) -> dict[str, Any]:
+    """A cost table as `costs --json` prints it; money is text, a group without a value is null."""
+    return {
+        "basis": table.basis.value,
+        "from": table.start_on.isoformat() if table.start_on else None,
+        "to": table.end_on.isoformat() if table.end_on else None,
+        "rows": [
+            {
+                **dict(zip(table.group_by, row.group, strict=True)),
+                "currency": row.currency,
+                "cost": plain(row.cost),
+                "accelerator_h": plain(row.accelerator_h),
+            }
+            for row in table.rows
+        ],
+        "total": [
+            {"currency": entry.currency, "cost": exact_text(entry.cost)} for entry in table.total
+        ],
+    }

@@ -1,0 +1,68 @@
+"""manage.py costs: costs by any dimension, exact."""
+
+from datetime import date
+from typing import Any
+
+from django.core.management.base import CommandError, CommandParser
+from django.http import Http404
+
+from billing.documents import cost_document
+from billing.records import Basis, CostTable
+from billing.selectors import GROUP_COLUMNS, costs_grouped
+from projects.access import project_for, system_actor
+from projects.selectors import organisation_by_slug, the_organisation
+from ui.console import JsonCommand
+
+
+class Command(JsonCommand):
+    help = "Show costs by any dimension; --from is the first day, --to the first day that is out."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        super().add_arguments(parser)
+        parser.add_argument(
+            "--group-by",
+            default="x_cost_class",
+            metavar="COL[,COL]",
+            help=f"of {', '.join(GROUP_COLUMNS)}, tag:KEY",
+        )
+        parser.add_argument("--basis", choices=[basis.value for basis in Basis], default="billed")
+        parser.add_argument("--from", dest="start_on", type=date.fromisoformat, metavar="D")
+        parser.add_argument("--to", dest="end_on", type=date.fromisoformat, metavar="D")
+        parser.add_argument("--project", metavar="SLUG")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        slug = options["organisation"]
+        organisation = organisation_by_slug(slug) if slug else the_organisation()
+        actor = system_actor(organisation.pk, "manage.py costs")
+        try:
+            project = project_for(actor, options["project"]) if options["project"] else None
+            table = costs_grouped(
+                organisation.pk,
+                group_by=[name.strip() for name in options["group_by"].split(",") if name.strip()],
+                basis=options["basis"],
+                start_on=options["start_on"],
+                end_on=options["end_on"],
+                project_id=project.pk if project else None,
+                include_unallocated=True,
+            )
+        except (ValueError, Http404) as error:
+            raise CommandError(str(error)) from error
+        self.emit(cost_document(table), _in_words(table))
+
+
+def _in_words(table: CostTable) -> str:
+    """One line a group, then the totals."""
+    lines = []
+    for row in table.rows:
+        named = zip(table.group_by, row.group, strict=True)
+        group = " | ".join(_named(name, value) for name, value in named)
+        cost = "n/a" if row.cost is None else f"{row.cost:,.2f}"
+        lines.append(f"{group:<60} {row.currency} {cost:>20}")
+    lines += [f"{'total':<60} {entry.currency} {entry.cost:>20,.2f}" for entry in table.total]
+    return "\n".join(lines or ["No costs."])
+
+
+def _named(column: str, value: str | None) -> str:
+    if value is None:
+        return "unallocated" if column == "project" else "-"
+    return value

@@ -1,0 +1,130 @@
+"""manage.py import_charges: import bill files now, in this process, by the pages' job."""
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+from django.core.exceptions import ValidationError
+from django.core.management.base import CommandError, CommandParser
+
+from billing.adapters import AUTO, FORMATS
+from billing.documents import import_document
+from billing.models import Delivery
+from billing.records import ChargesRefusedError
+from billing.selectors import delivery_by_id
+from billing.services import IncomingFile, NewDelivery, Receipt, receive_files
+from jobs.selectors import job_progress
+from jobs.services import ring_waiting, run_job
+from projects.access import system_actor
+from projects.records import Actor
+from projects.selectors import organisation_by_slug, the_organisation
+from ui.console import JsonCommand
+
+CHUNK_BYTES = 2**20
+LOOK_AGAIN_S = 0.5
+
+
+class Command(JsonCommand):
+    help = "Import bill files (FOCUS as CSV, plain or gzipped) from a source; new sources are made."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        super().add_arguments(parser)
+        parser.add_argument("files", nargs="+", metavar="FILE")
+        parser.add_argument("--source", required=True, metavar="NAME")
+        parser.add_argument("--format", choices=FORMATS, default=AUTO)
+        parser.add_argument(
+            "--period",
+            action="append",
+            default=[],
+            metavar="YYYY-MM",
+            help="a billing month that the files replace whole; default: every month of which they "
+            "hold more than a few rows",
+        )
+        parser.add_argument(
+            "--confirm-shrink",
+            action="store_true",
+            help="publish even if a published month then holds fewer rows",
+        )
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        slug = options["organisation"]
+        organisation = organisation_by_slug(slug) if slug else the_organisation()
+        actor = system_actor(organisation.pk, "manage.py import_charges")
+        receipt = _receive(actor, options)
+        error = _finish(receipt.job_id, organisation.pk)
+        delivery = delivery_by_id(organisation.pk, receipt.delivery_id)
+        if delivery is None:
+            raise CommandError("The delivery is gone; was it removed meanwhile?")
+        document = import_document(delivery, already_imported=receipt.already_imported)
+        self.emit(document, _in_words(delivery, receipt))
+        _complain(delivery, error)
+
+
+def _receive(actor: Actor, options: dict[str, Any]) -> Receipt:
+    paths = [Path(name) for name in options["files"]]
+    for path in paths:
+        if not path.is_file():
+            raise CommandError(f"{path}: there is no such file")
+    wish = NewDelivery(
+        source_name=options["source"],
+        files=[IncomingFile(name=path.name, chunks=_chunks(path)) for path in paths],
+        periods=options["period"],
+        bill_format=options["format"],
+        confirm_shrink=options["confirm_shrink"],
+    )
+    try:
+        return receive_files(actor, wish)
+    except ChargesRefusedError as refusal:
+        raise CommandError(refusal.sentence) from refusal
+    except ValidationError as error:
+        raise CommandError("; ".join(error.messages)) from error
+
+
+def _chunks(path: Path) -> Iterator[bytes]:
+    with path.open("rb") as file:
+        while chunk := file.read(CHUNK_BYTES):
+            yield chunk
+
+
+def _finish(job_id: UUID, organisation_id: UUID) -> str:
+    """Do the job here, or wait for the worker that was faster; return its error, if any."""
+    while True:
+        run_job(job_id, holder="import_charges")
+        ring_waiting()  # ends the attempt of a worker that was killed
+        progress = job_progress(job_id, organisation_id)
+        if progress.is_over:
+            return progress.error
+        time.sleep(LOOK_AGAIN_S)
+
+
+def _complain(delivery: Delivery, error: str) -> None:
+    """End with an error where the charges are not published."""
+    if delivery.state == Delivery.State.NEEDS_CONFIRMATION:
+        months = "; ".join(
+            f"{item['period']} would go from {item['rows_before']} to {item['rows']} rows"
+            for item in delivery.report.get("shrinking", [])
+        )
+        raise CommandError(f"Not published: {months}. If that is right, add --confirm-shrink.")
+    if delivery.state != Delivery.State.PUBLISHED:
+        raise CommandError(f"Nothing imported. {error}")
+
+
+def _in_words(delivery: Delivery, receipt: Receipt) -> str:
+    report = delivery.report
+    head = f"{delivery.source.name}: {delivery.rows} rows, {delivery.get_state_display()}"
+    if receipt.already_imported:
+        head += " (these bytes were imported before: nothing new)"
+    lines = [head] if delivery.rows is not None else []
+    lines += [
+        f"  {entry['currency']}: billed {entry['billed_cost']}, effective {entry['effective_cost']}"
+        for entry in delivery.totals
+    ]
+    if periods := report.get("periods"):
+        lines.append(
+            "  months: " + ", ".join(f"{one['period']} ({one['rows']})" for one in periods)
+        )
+    if unknown := report.get("unknown_columns"):
+        lines.append("  unknown columns, kept: " + ", ".join(unknown))
+    return "\n".join(lines)

@@ -1,0 +1,160 @@
+"""Changes whose charges are whose: each change makes a new rule set and rolls up again."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from django.core.exceptions import ValidationError
+from django.db import transaction
+from django.utils.translation import gettext as _
+
+from billing.models import AllocationRule, RuleSet
+from billing.selectors import newest_rule_set, rules_of
+from billing.services.locking import lock_books
+from jobs import services as jobs
+from projects.access import projects_for
+from projects.records import Actor
+from projects.trail import note
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuleWish:
+    """A rule as people write it: `match` is sub_account, tag (with its key) or resource."""
+
+    match: str
+    value: str
+    project: str
+    key: str = ""
+
+    @property
+    def identity(self) -> tuple[str, str, str]:
+        """What no two rules of a set share."""
+        return (self.match, self.key, self.value)
+
+
+def add_rule(actor: Actor, wish: RuleWish) -> UUID:
+    """Add a rule behind the others; return the job that applies it.
+
+    Raises:
+        ValidationError: the rule cannot be, or is there already.
+    """
+    with transaction.atomic():
+        lock_books(actor.organisation_id)
+        wishes = wishes_of(newest_rule_set(actor.organisation_id))
+        return _store(actor, [*wishes, wish])
+
+
+def remove_rule(actor: Actor, position: int) -> UUID:
+    """Remove the rule at a position; return the job that applies it.
+
+    Raises:
+        ValidationError: there is no such rule.
+    """
+    with transaction.atomic():
+        lock_books(actor.organisation_id)
+        wishes = wishes_of(newest_rule_set(actor.organisation_id))
+        if not 0 < position <= len(wishes):
+            raise ValidationError(_("There is no such rule; it may have been removed already."))
+        return _store(actor, [*wishes[: position - 1], *wishes[position:]])
+
+
+def replace_rules(actor: Actor, wishes: Sequence[RuleWish]) -> bool:
+    """Put these rules in force, in their order; return whether that changed anything.
+
+    Raises:
+        ValidationError: a rule cannot be.
+    """
+    with transaction.atomic():
+        lock_books(actor.organisation_id)
+        if wishes_of(newest_rule_set(actor.organisation_id)) == list(wishes):
+            return False
+        _store(actor, wishes)
+    return True
+
+
+def wishes_of(rule_set: RuleSet | None) -> list[RuleWish]:
+    """The rules of a set as people write them, in order."""
+    if rule_set is None:
+        return []
+    return [
+        RuleWish(match=rule.match, key=rule.key, value=rule.value, project=rule.project.slug)
+        for rule in rule_set.rules.select_related("project").order_by("position")
+    ]
+
+
+def _store(actor: Actor, wishes: Sequence[RuleWish]) -> UUID:
+    """Store a new set and ask for the roll-up; call it with the books locked."""
+    seen: set[tuple[str, str, str]] = set()
+    for wish in wishes:
+        _check(wish)
+        if wish.identity in seen:
+            raise ValidationError(_("A rule for the same charges is there already."))
+        seen.add(wish.identity)
+    before = newest_rule_set(actor.organisation_id)
+    slugs = {wish.project for wish in wishes}
+    kept = {rule.project_id for rule in rules_of(before)}
+    known = {
+        project.slug: project.pk for project in projects_for(actor).filter(slug__in=slugs)
+    } | _archived(before, kept)
+    if unknown := sorted(slugs - known.keys()):
+        raise ValidationError(
+            {"project": _("There is no project {slug}.").format(slug=", ".join(unknown))}
+        )
+    rule_set = RuleSet.objects.create(
+        organisation_id=actor.organisation_id,
+        number=before.number + 1 if before else 1,
+        created_by=actor.label[:200],
+    )
+    for position, wish in enumerate(wishes, start=1):
+        AllocationRule.objects.create(
+            organisation_id=actor.organisation_id,
+            rule_set=rule_set,
+            position=position,
+            match=wish.match,
+            key=wish.key,
+            value=wish.value,
+            project_id=known[wish.project],
+        )
+    job = jobs.enqueue(
+        organisation_id=actor.organisation_id,
+        kind="billing.rebuild_daily_costs",
+        scope="organisation",
+        payload={},
+        dedupe_key="rebuild",
+        title=_("Allocate charges by the new rules"),
+        created_by_user_id=actor.user_id,
+        created_by_token_id=actor.token_id,
+    )
+    note(
+        actor,
+        "allocation_rules.change",
+        subject=("rule_set", rule_set.number),
+        before={"rules": [_document(wish) for wish in wishes_of(before)]},
+        after={"rules": [_document(wish) for wish in wishes]},
+    )
+    return job.pk
+
+
+def _archived(before: RuleSet | None, kept: set[UUID]) -> dict[str, UUID]:
+    """Projects of rules that are there already stay known, archived or not."""
+    if before is None:
+        return {}
+    rules = before.rules.select_related("project").filter(project_id__in=kept)
+    return {rule.project.slug: rule.project_id for rule in rules}
+
+
+def _check(wish: RuleWish) -> None:
+    if wish.match not in AllocationRule.Match.values:
+        known = ", ".join(AllocationRule.Match.values)
+        raise ValidationError({"match": _("Match by one of {known}.").format(known=known)})
+    if not wish.value.strip():
+        raise ValidationError({"value": _("Say which value a charge must have; * means any.")})
+    if (wish.match == AllocationRule.Match.TAG) != bool(wish.key.strip()):
+        raise ValidationError(
+            {"key": _("A rule by tag names the tag's key; no other rule has one.")}
+        )
+
+
+def _document(wish: RuleWish) -> dict[str, Any]:
+    return {"match": wish.match, "key": wish.key, "value": wish.value, "project": wish.project}

@@ -1,0 +1,267 @@
+"""Takes files in: stores their bytes, notes the delivery, asks for the job; reads nothing."""
+
+import hashlib
+import re
+import unicodedata
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from django.conf import settings
+from django.core.exceptions import ValidationError
+from django.db import transaction
+from django.utils.translation import gettext as _
+
+from billing.adapters import AUTO, FORMATS
+from billing.models import Delivery, DeliveryFile, Source
+from billing.records import ChargesRefusedError
+from billing.services.locking import lock_blobs
+from formulae.periods import PeriodError, month_from_label
+from jobs import services as jobs
+from jobs.records import UnknownJobError
+from jobs.selectors import job_progress
+from lake import blobs
+from lake.places import LakeError
+from lake.text_files import TextFileRefusedError, compression_of
+from projects.records import Actor
+from projects.trail import note
+
+MEBIBYTE = 2**20
+LONGEST_NAME = 255
+_NOT_SHOWN = {"Cc", "Cf", "Cs", "Co", "Cn"}  # Unicode categories that hide or reorder text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IncomingFile:
+    """One file on its way in."""
+
+    name: str
+    chunks: Iterable[bytes]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewDelivery:
+    """What somebody hands in; `periods` are the billing months it replaces whole, as 2026-05."""
+
+    source_name: str
+    files: Sequence[IncomingFile]
+    periods: Sequence[str] = ()
+    bill_format: str = AUTO
+    confirm_shrink: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Receipt:
+    """What became of the hand-in: a delivery with its job, or one that was there already."""
+
+    delivery_id: UUID
+    job_id: UUID
+    already_imported: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Received:
+    """A file whose bytes are durable."""
+
+    name: str
+    blob: blobs.Blob
+    compression: str
+
+
+def receive_files(actor: Actor, wish: NewDelivery) -> Receipt:
+    """Store the files durably and ask for their import. The same bytes again are nothing new.
+
+    Raises:
+        ChargesRefusedError: a file is no CSV or too large; nothing is kept of it.
+        ValidationError: the source's name, a period or the format cannot be.
+    """
+    _check(wish)
+    received: list[_Received] = []
+    try:
+        for incoming in wish.files:
+            received.append(_receive(incoming))
+    except ChargesRefusedError:
+        give_up_blobs([file.blob.sha256 for file in received])
+        raise
+    with transaction.atomic():
+        lock_blobs()
+        source = ensure_source(actor, wish.source_name, wish.bill_format)
+        content = _content_of(received)
+        known = _same_bytes(source, content)
+        if known is not None:
+            return _known(known, confirm_shrink=wish.confirm_shrink)
+        for file in received:
+            if not blobs.path_of(file.blob.sha256).exists():
+                raise LakeError(_("The file was swept away while it arrived; send it again."))
+        delivery = _note_delivery(actor, wish, source, received)
+    return Receipt(delivery_id=delivery.pk, job_id=_job_of(delivery), already_imported=False)
+
+
+def _check(wish: NewDelivery) -> None:
+    if not wish.files:
+        raise ValidationError({"file": _("Give at least one file.")})
+    if wish.bill_format not in FORMATS:
+        known = ", ".join(FORMATS)
+        raise ValidationError(
+            {"format": _("The format must be one of {known}.").format(known=known)}
+        )
+    for period in wish.periods:
+        try:
+            month_from_label(period)
+        except PeriodError as error:
+            raise ValidationError({"period": str(error)}) from error
+
+
+def _receive(file: IncomingFile) -> _Received:
+    name = shown_name(file.name)
+    try:
+        blob = blobs.receive(file.chunks, max_bytes=settings.MAX_UPLOAD_MB * MEBIBYTE)
+    except blobs.BlobTooLargeError as error:
+        raise ChargesRefusedError(
+            "too_large",
+            _("the file is larger than {limit} MiB; send it gzipped or split").format(
+                limit=settings.MAX_UPLOAD_MB
+            ),
+            file=name,
+        ) from error
+    try:
+        compression = compression_of(name, blob.head)
+    except TextFileRefusedError as error:
+        give_up_blobs([blob.sha256])
+        raise ChargesRefusedError(error.code, error.message, file=name, row=error.row) from error
+    return _Received(name=name, blob=blob, compression=compression)
+
+
+def shown_name(name: str) -> str:
+    """A file's name as it can be shown: no folders, nothing invisible, not endless."""
+    last = re.split(r"[/\\]", name)[-1]
+    plain = "".join(
+        letter if unicodedata.category(letter) not in _NOT_SHOWN else "�" for letter in last
+    )
+    return plain.strip()[:LONGEST_NAME] or "file"
+
+
+def ensure_source(actor: Actor, name: str, bill_format: str = AUTO) -> Source:
+    """The source of this name, made when it is new. Call it in a transaction.
+
+    Raises:
+        ValidationError: the name is empty or too long.
+    """
+    name = shown_name(name)
+    if len(name) > 120:
+        raise ValidationError({"source": _("The name of a source has at most 120 letters.")})
+    source, is_new = Source.objects.get_or_create(
+        organisation_id=actor.organisation_id, name=name, defaults={"bill_format": bill_format}
+    )
+    if is_new:
+        note(actor, "source.create", subject=("source", source.pk), after={"name": name})
+    return source
+
+
+def _content_of(received: Sequence[_Received]) -> str:
+    """One hash for the set of files, whatever their order and names."""
+    hashes = sorted({file.blob.sha256 for file in received})
+    return hashlib.sha256("\n".join(hashes).encode()).hexdigest()
+
+
+def _same_bytes(source: Source, content: str) -> Delivery | None:
+    return (
+        Delivery.objects.filter(source=source, content_sha256=content)
+        .exclude(state=Delivery.State.REFUSED)
+        .first()
+    )
+
+
+def _known(delivery: Delivery, *, confirm_shrink: bool) -> Receipt:
+    """The receipt of bytes that are here already; a job that gave up is asked for again."""
+    is_new_wish = confirm_shrink and not delivery.confirm_shrink
+    waits = delivery.state in (Delivery.State.RECEIVED, Delivery.State.NEEDS_CONFIRMATION)
+    if is_new_wish and waits:
+        Delivery.objects.filter(pk=delivery.pk).update(confirm_shrink=True)
+    if waits and (is_new_wish or _gave_up(delivery)):
+        ask_for_staging(delivery)
+        return Receipt(delivery_id=delivery.pk, job_id=_job_of(delivery), already_imported=False)
+    return Receipt(delivery_id=delivery.pk, job_id=_job_of(delivery), already_imported=True)
+
+
+def _gave_up(delivery: Delivery) -> bool:
+    """Whether a received delivery's job is over without having settled it."""
+    if delivery.state != Delivery.State.RECEIVED or delivery.job_id is None:
+        return False
+    try:
+        return job_progress(delivery.job_id, delivery.organisation_id).is_over
+    except UnknownJobError:
+        return True
+
+
+def _note_delivery(
+    actor: Actor, wish: NewDelivery, source: Source, received: Sequence[_Received]
+) -> Delivery:
+    delivery = Delivery.objects.create(
+        organisation_id=actor.organisation_id,
+        source=source,
+        bill_format=wish.bill_format if wish.bill_format != AUTO else source.bill_format,
+        content_sha256=_content_of(received),
+        declared_periods=sorted(set(wish.periods)),
+        confirm_shrink=wish.confirm_shrink,
+        received_by=actor.label[:200],
+    )
+    seen = set(
+        DeliveryFile.objects.filter(
+            delivery__source=source,
+            delivery__state=Delivery.State.PUBLISHED,
+            sha256__in=[file.blob.sha256 for file in received],
+        ).values_list("sha256", flat=True)
+    )
+    names: set[str] = set()
+    for position, file in enumerate(received):
+        name = file.name if file.name not in names else f"{file.name[:240]} ({position + 1})"
+        names.add(name)
+        DeliveryFile.objects.create(
+            organisation_id=actor.organisation_id,
+            delivery=delivery,
+            position=position,
+            name=name,
+            sha256=file.blob.sha256,
+            size_bytes=file.blob.size_bytes,
+            compression=file.compression,
+            already_imported=file.blob.sha256 in seen,
+        )
+    ask_for_staging(delivery, actor)
+    after = {"source": source.name, "files": sorted(names), "periods": delivery.declared_periods}
+    note(actor, "delivery.receive", subject=("delivery", delivery.pk), after=after)
+    return delivery
+
+
+def ask_for_staging(delivery: Delivery, actor: Actor | None = None) -> None:
+    """Enqueue the job that stages and publishes the delivery."""
+    job = jobs.enqueue(
+        organisation_id=delivery.organisation_id,
+        kind="billing.stage_delivery",
+        scope=f"source:{delivery.source_id}",
+        payload={"delivery_id": str(delivery.pk)},
+        dedupe_key=f"delivery:{delivery.pk}",
+        title=_("Import charges from {source}").format(source=delivery.source.name),
+        created_by_user_id=actor.user_id if actor else None,
+        created_by_token_id=actor.token_id if actor else None,
+    )
+    delivery.job_id = job.pk
+    Delivery.objects.filter(pk=delivery.pk).update(job_id=job.pk)
+
+
+def _job_of(delivery: Delivery) -> UUID:
+    if delivery.job_id is None:
+        raise LakeError(f"delivery {delivery.pk} has no job")
+    return delivery.job_id
+
+
+def give_up_blobs(hashes: Iterable[str]) -> None:
+    """Forget received bytes that no delivery refers to but refused ones."""
+    with transaction.atomic():
+        lock_blobs()
+        for sha256 in set(hashes):
+            wanted = DeliveryFile.objects.filter(sha256=sha256).exclude(
+                delivery__state=Delivery.State.REFUSED
+            )
+            if not wanted.exists():
+                blobs.remove(sha256)

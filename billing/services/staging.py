@@ -1,0 +1,254 @@
+"""The job that turns a delivery's bytes into slices of the lake and has them published."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, Final
+from uuid import UUID, uuid4
+
+import ibis
+from django.conf import settings
+from django.db import transaction
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from billing.adapters import AUTO, JSON_COLUMNS, detect
+from billing.amounts import plain, totals_document
+from billing.cost_classes import UNMAPPED
+from billing.expressions import totals_by_currency
+from billing.models import Delivery, DeliveryFile
+from billing.reading import ReadFile, Reading, read_charges
+from billing.records import DATASET, ChargesRefusedError
+from billing.services.publishing import Staged, StagedSlice, settle
+from billing.services.receiving import give_up_blobs
+from jobs.records import JobContext, PermanentJobError
+from lake import blobs, store
+from lake.engine import Engine, TooLargeError, open_engine
+from lake.places import scratch
+from lake.text_files import CsvRequest, TextFileRefusedError, TextTable, read_csv
+from projects.access import system_actor
+from projects.trail import note
+
+MAIN_SHARE: Final = Decimal("0.05")  # of the largest month: from there on a month is meant whole
+MEBIBYTE: Final = 2**20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Work:
+    """What staging needs at hand."""
+
+    context: JobContext
+    delivery: Delivery
+    folder: Path
+    rows_by_file: dict[int, int] = field(
+        default_factory=dict
+    )  # position -> rows, filled on the way
+
+
+def stage_delivery(context: JobContext) -> dict[str, Any]:
+    """Stage a received delivery and publish it. Running it again changes nothing.
+
+    Raises:
+        PermanentJobError: the delivery is refused; nothing of it is stored.
+    """
+    delivery = Delivery.objects.select_related("source").get(
+        pk=UUID(context.payload["delivery_id"]), organisation_id=context.organisation_id
+    )
+    if delivery.state in (Delivery.State.PUBLISHED, Delivery.State.REFUSED):
+        return {"delivery_id": str(delivery.pk), "state": delivery.state}
+    if delivery.slices.exists():  # staged before, and waiting for somebody's word
+        state = settle(context, delivery.pk, staged=None)
+        return {"delivery_id": str(delivery.pk), "state": state}
+    try:
+        with scratch() as folder:
+            staged = _stage(_Work(context=context, delivery=delivery, folder=folder))
+        state = settle(context, delivery.pk, staged=staged)
+    except ChargesRefusedError as refusal:
+        _refuse(context, delivery, refusal)
+        raise PermanentJobError(refusal.sentence) from refusal
+    return {"delivery_id": str(delivery.pk), "state": state}
+
+
+def _refuse(context: JobContext, delivery: Delivery, refusal: ChargesRefusedError) -> None:
+    """Note why, and forget the bytes."""
+    document = {
+        "code": refusal.code,
+        "reason": refusal.reason,
+        "file": refusal.file,
+        "row": refusal.row,
+        "column": refusal.column,
+    }
+    with transaction.atomic():
+        context.assert_still_mine()
+        Delivery.objects.filter(pk=delivery.pk).update(
+            state=Delivery.State.REFUSED, refusal=document, settled_at=timezone.now()
+        )
+        actor = system_actor(delivery.organisation_id, delivery.received_by)
+        note(actor, "delivery.refuse", subject=("delivery", delivery.pk), after=document)
+    give_up_blobs(delivery.files.values_list("sha256", flat=True))
+
+
+def _stage(work: _Work) -> Staged:
+    """Parse, read, classify and store every period's rows."""
+    files, same_content = _parse(work)
+    rows = sum(file.table.rows for file in files)
+    work.context.report(0, rows, _("Reading amounts and dates"))
+    with open_engine() as engine:
+        try:
+            reading = read_charges(engine, files)
+            typed = work.folder / "charges.parquet"
+            engine.write(reading.charges, typed)
+            work.context.report(rows // 2, rows, _("Writing charges"))
+            charges = engine.text_table(typed).drop("file_row_number")
+            slices = _store_slices(work, engine, charges, typed)
+            totals = totals_document(engine.rows(totals_by_currency(charges)))
+            report = _report(engine, reading, charges)
+        except TooLargeError as error:
+            raise ChargesRefusedError("too_large", str(error)) from error
+    report["same_content"] = same_content
+    report["periods"] = [
+        {"period": item.period, "rows": item.rows, "is_main": item.is_main} for item in slices
+    ]
+    work.context.report(rows, rows, _("Publishing"))
+    return Staged(
+        slices=slices,
+        rows=sum(entry["rows"] for entry in totals),
+        totals=totals,
+        report=report,
+        rows_by_file=work.rows_by_file,
+    )
+
+
+def _parse(work: _Work) -> tuple[list[ReadFile], list[str]]:
+    """Every file as a table of texts; one with the content of another is named, not read."""
+    read: list[ReadFile] = []
+    same: list[str] = []
+    seen: set[str] = set()
+    for file in work.delivery.files.all():
+        if file.sha256 in seen:
+            same.append(file.name)
+            continue
+        table = _parse_one(work, file)
+        if table.unpacked_sha256 in seen:
+            same.append(file.name)
+            continue
+        seen |= {file.sha256, table.unpacked_sha256}
+        read.append(_read_file(work.delivery, file, table))
+        work.rows_by_file[file.position] = table.rows
+    return read, same
+
+
+def _parse_one(work: _Work, file: DeliveryFile) -> TextTable:
+    folder = work.folder / str(file.position)
+    folder.mkdir()
+    request = CsvRequest(
+        source=blobs.path_of(file.sha256),
+        folder=folder,
+        compression=file.compression,
+        max_unpacked_bytes=settings.MAX_UNPACKED_MB * MEBIBYTE,
+        json_columns=JSON_COLUMNS,
+        threads=settings.LAKE_THREADS,
+    )
+    try:
+        return read_csv(request, on_bytes=_progress(work.context, file.name))
+    except TextFileRefusedError as refusal:
+        raise ChargesRefusedError(
+            refusal.code, refusal.message, file=file.name, row=refusal.row, column=refusal.column
+        ) from refusal
+
+
+def _progress(context: JobContext, name: str) -> Callable[[int], None]:
+    def tell(done_bytes: int) -> None:
+        context.report(
+            0,
+            None,
+            _("Unpacking {name}: {size} MiB").format(name=name, size=done_bytes // MEBIBYTE),
+        )
+
+    return tell
+
+
+def _read_file(delivery: Delivery, file: DeliveryFile, table: TextTable) -> ReadFile:
+    try:
+        adapter = detect(table.columns, wanted=delivery.bill_format or AUTO)
+        return ReadFile(name=file.name, table=table, layout=adapter.layout(table.columns))
+    except ChargesRefusedError as refusal:
+        raise ChargesRefusedError(
+            refusal.code, refusal.reason, file=file.name, row=refusal.row, column=refusal.column
+        ) from refusal
+
+
+def _store_slices(
+    work: _Work, engine: Engine, charges: ibis.Table, typed: Path
+) -> list[StagedSlice]:
+    """One immutable file for each billing month among the rows."""
+    counted = charges.group_by("x_billing_period").agg(rows=charges.count())
+    periods = {row["x_billing_period"]: row["rows"] for row in engine.rows(counted)}
+    mains = _mains(work.delivery, periods)
+    staged: list[StagedSlice] = []
+    for period in sorted(periods):
+        selected = charges.filter(charges.x_billing_period == period)
+
+        def write(target: Path, selected: ibis.Table = selected) -> None:
+            if len(periods) == 1:
+                target.hardlink_to(typed)
+            else:
+                engine.write(selected, target)
+
+        slice_id = uuid4()
+        partition = {"source": str(work.delivery.source_id), "billing_period": period}
+        stored = store.store(dataset=DATASET, partition=partition, version=slice_id, write=write)
+        staged.append(
+            StagedSlice(
+                slice_id=slice_id,
+                period=period,
+                is_main=period in mains,
+                path=stored.path,
+                size_bytes=stored.size_bytes,
+                rows=periods[period],
+                totals=totals_document(
+                    engine.rows(totals_by_currency(engine.table([stored.path])))
+                ),
+            )
+        )
+    return staged
+
+
+def _mains(delivery: Delivery, periods: Mapping[str, int]) -> set[str]:
+    """The months meant whole: those declared, else those with a fair share of the rows.
+
+    Raises:
+        ChargesRefusedError: a declared month has no row.
+    """
+    declared = set(delivery.declared_periods)
+    if absent := sorted(declared - set(periods)):
+        raise ChargesRefusedError(
+            "period",
+            _("the delivery was declared to hold {absent}, but holds only {found}").format(
+                absent=", ".join(absent), found=", ".join(sorted(periods))
+            ),
+        )
+    largest = max(periods.values())
+    return declared or {month for month, rows in periods.items() if rows >= MAIN_SHARE * largest}
+
+
+def _report(engine: Engine, reading: Reading, charges: ibis.Table) -> dict[str, Any]:
+    """What the import report shows of the delivery as a whole."""
+    classes = charges.group_by("x_cost_class", "billing_currency").agg(
+        billed_cost=charges.billed_cost.sum(),
+        effective_cost=charges.effective_cost.sum(),
+        rows=charges.count(),
+    )
+    unmapped = charges.filter(charges.x_accelerator == UNMAPPED)
+    unmapped = unmapped.group_by(
+        name=ibis.coalesce(unmapped.x_instance_type, unmapped.service_name)
+    ).agg(rows=unmapped.count(), effective_cost=unmapped.effective_cost.sum())
+    found: dict[str, Any] = plain(
+        reading.notes
+        | {
+            "cost_classes": engine.rows(classes.order_by("x_cost_class", "billing_currency")),
+            "unmapped_accelerators": engine.rows(unmapped.order_by("name").limit(200)),
+        }
+    )
+    return found
