@@ -19,6 +19,7 @@ from costwatch.env import (
 )
 from costwatch.logs import logging_config
 
+VERSION = "0.1.0"
 BASE_DIR = Path(__file__).resolve().parent.parent
 DATA_DIR = Path(env_str("COSTWATCH_DATA_DIR", str(BASE_DIR / "var"))).resolve()
 LAKE_URL = env_str("LAKE_URL", str(DATA_DIR / "lake"))
@@ -272,6 +273,5 @@ LOGGING_CONFIG = None
 LOGGING = logging_config(log_format=LOG_FORMAT, level=env_str("COSTWATCH_LOG_LEVEL", "INFO"))
 BIND = env_str("COSTWATCH_BIND", "127.0.0.1:8000")
 WEB_WORKERS = env_int("COSTWATCH_WEB_WORKERS", 2, minimum=1)
-WEB_THREADS = env_int("COSTWATCH_WEB_THREADS", 4, minimum=1)
 WEB_THREADS = env_int("COSTWATCH_WEB_THREADS", 4, minimum=1)
 WORKER_PROCESSES = env_int("COSTWATCH_WORKER_PROCESSES", 2, minimum=1)

@@ -2,9 +2,12 @@
 
 from typing import Any
 
+from django.conf import settings
 from django.http import HttpRequest
 
+from costwatch.demo.story import DEMO_PASSWORD, DEMO_USERS
 from projects.access import actor_of, projects_for
+from projects.selectors import has_synthetic_project
 
 THEMES = ("system", "light", "dark")
 
@@ -12,8 +15,13 @@ THEMES = ("system", "light", "dark")
 def shell(request: HttpRequest) -> dict[str, Any]:
     """Give templates `theme`, `shell_projects` and `actor`."""
     theme = request.COOKIES.get("theme", "system")
-    context: dict[str, Any] = {"theme": theme if theme in THEMES else "system"}
+    context: dict[str, Any] = {
+        "theme": theme if theme in THEMES else "system",
+        "version": settings.VERSION,
+    }
     user = getattr(request, "user", None)
+    if user is not None and not user.is_authenticated and has_synthetic_project():
+        context["demo_login"] = {"username": DEMO_USERS[0].username, "password": DEMO_PASSWORD}
     if user is not None and user.is_authenticated and user.organisation_id:
         actor = actor_of(request)
         context["actor"] = actor

@@ -5,8 +5,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from decimal import Decimal
-from typing import Protocol
 
+from billing.records import DailyCostRow
+from carbon.records import EmissionDay, EnergyDay
 from formulae.money import exact_sum
 from formulae.units import EXACT
 from planning.classes import COMPUTE_CLASSES, group_of
@@ -14,41 +15,13 @@ from planning.phasing import days_of, planned_cost_by_day, planned_quantity_by_d
 from planning.records import Burndown, BurndownDay, CostGroup, PlanRecord
 
 
-class CostRow(Protocol):
-    """A day's cost of one class, as billing tells it."""
-
-    day: date
-    x_cost_class: str
-    currency: str
-    cost: Decimal | None
-    accelerator_h: Decimal | None
-
-
-class EnergyRow(Protocol):
-    """A day's energy, as carbon tells it."""
-
-    day: date
-    accelerator_energy_kwh: float | None
-    it_energy_kwh: float | None
-    facility_energy_kwh: float | None
-    coverage_fraction: float | None
-    measured_fraction: float | None
-
-
-class EmissionRow(Protocol):
-    """A day's emissions, as carbon tells them."""
-
-    day: date
-    scope_2_location_kgco2e: float | None
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Actuals:
     """What happened, as the rooms below tell it."""
 
-    costs: Sequence[CostRow]
-    energy: Sequence[EnergyRow]
-    emissions: Sequence[EmissionRow]
+    costs: Sequence[DailyCostRow]
+    energy: Sequence[EnergyDay]
+    emissions: Sequence[EmissionDay]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,7 +84,7 @@ def _days(
     plan: PlanRecord | None,
     planned: dict[date, Decimal],
     actuals: Actuals,
-    costs: Sequence[CostRow],
+    costs: Sequence[DailyCostRow],
 ) -> tuple[BurndownDay, ...]:
     """One row a day from the first day that anything is known of to the last."""
     groups: defaultdict[date, defaultdict[CostGroup, Decimal]] = defaultdict(
@@ -159,7 +132,7 @@ def _planned_value(
     return exact_sum(amount for day, amount in planned.items() if day <= through)
 
 
-def _sum_cost(rows: Sequence[CostRow]) -> Decimal:
+def _sum_cost(rows: Sequence[DailyCostRow]) -> Decimal:
     return exact_sum(row.cost for row in rows if row.cost is not None)
 
 
@@ -182,7 +155,7 @@ def _mean(values: Sequence[float | None]) -> float | None:
     return None if total is None else total / len(values)
 
 
-def _weighted_measured(rows: Sequence[EnergyRow]) -> float | None:
+def _weighted_measured(rows: Sequence[EnergyDay]) -> float | None:
     """The measured share of accelerator energy, weighted by that energy."""
     total = _sum_all([row.accelerator_energy_kwh for row in rows])
     if not total:

@@ -6,7 +6,7 @@ from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
-from carbon.selectors import grid_factor_for
+from carbon.factors import choose_grid, shipped_grid_factors, zone_chain
 from formulae.estimate import EstimateInterval, EstimateResult, estimate_training
 from formulae.money import Money
 from planning.spec import EstimateRequest, SpecError, formula_spec
@@ -93,13 +93,15 @@ def _grid(
         return request.g_per_kwh, {"value": request.g_per_kwh, "level": "given by the user"}
     if not (request.region or request.country):
         return None, None
-    factor = grid_factor_for(
-        provider=request.provider,
-        region=request.region,
-        country=request.country,
-        year=(request.starts_on or as_of.date()).year,
+    chain = zone_chain(
+        provider=request.provider or "",
+        region=request.region or "",
+        country=request.country or "",
+        state="",
     )
-    return factor.g_per_kwh, factor.document()
+    year = (request.starts_on or as_of.date()).year
+    factor = choose_grid(shipped_grid_factors(), chain, year=year)
+    return (factor.value, factor.as_json()) if factor else (None, None)
 
 
 def _assumptions(

@@ -47,6 +47,11 @@ def organisation_by_slug(slug: str) -> Organisation:
     return organisation
 
 
+def has_synthetic_project() -> bool:
+    """Whether the demo is loaded, so that the sign-in page may offer its account."""
+    return Project.objects.filter(is_synthetic=True, archived_at__isnull=True).exists()
+
+
 def people(actor: Actor) -> QuerySet[User]:
     """Everybody in the actor's organisation, for organisation-wide roles."""
     require_organisation_role(actor, write=False)

@@ -1,6 +1,11 @@
-"""Addresses of the room `reports`: pages, and the REST doors under /api/v1/."""
+"""Addresses of the reading room: the first page and the pages of projects."""
 
-from django.urls import URLPattern, URLResolver
+from django.urls import URLPattern, URLResolver, path
 
-urlpatterns: list[URLPattern | URLResolver] = []
+from reports import views
+
+urlpatterns: list[URLPattern | URLResolver] = [
+    path("", views.home, name="home"),
+    path("projects/<slug:slug>/", views.project, name="project"),
+]
 api_urlpatterns: list[URLPattern | URLResolver] = []
