@@ -271,16 +271,21 @@ def _month_end_charges(usage_by_month: dict[date, Decimal]) -> Iterator[Series]:
         last_day = Period(start=end - DAY, end=end)
         support = (usage * Decimal("0.03")).quantize(Decimal("0.01"))
         tax = (support * Decimal("0.088")).quantize(Decimal("0.01"))
-        amounts: list[tuple[Sku, Decimal, str]] = [
-            (skus.SUPPORT, support, "Usage"),
-            (skus.TAX, tax, "Tax"),
-        ]
+        one_month = Amount(
+            quantity=Decimal(1),
+            rate=Rate(listed=support, contracted=support),
+            frequency="Recurring",
+        )
+        yield _once(skus.SUPPORT, one_month, owner, last_day)
+        yield _once(skus.TAX, _flat_amount(tax, "Tax"), owner, last_day)
         if month >= story.MAIN_RUN_START.date().replace(day=1):
-            amounts.append((skus.CREDIT, Decimal("-15000.00"), "Credit"))
-        for sku, billed, category in amounts:
-            frequency = "Recurring" if category == "Usage" else "One-Time"
-            amount = Amount(billed=billed, charge_category=category, frequency=frequency)
-            yield _once(sku, amount, owner, last_day)
+            credit = _flat_amount(Decimal("-15000.00"), "Credit")
+            yield _once(skus.CREDIT, credit, owner, last_day)
+
+
+def _flat_amount(billed: Decimal, charge_category: str) -> Amount:
+    """An amount without quantity or price."""
+    return Amount(billed=billed, charge_category=charge_category, frequency="One-Time")
 
 
 def _refund() -> Series:

@@ -73,7 +73,7 @@ def _flat(service_name: str, service_code: str, description: str, *, cost_class:
         usage_type="",
         operation="",
         description=f"{description} (synthetic)",
-        unit="",
+        unit="Months",
         x_cost_class=cost_class,
         region_id="",
         region_name="",

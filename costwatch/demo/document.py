@@ -1,0 +1,155 @@
+"""The demo's configuration as `manage.py apply` reads it, and its kickoff question. Data only."""
+
+from typing import Any
+
+from costwatch.demo import story
+from costwatch.demo.focus import instant_text
+
+ACCELERATOR_KEY = "h100-sxm-80gb"
+
+
+def configuration_document() -> dict[str, Any]:
+    """Project, site, devices, runs, assignments, sources and rules of the demo."""
+    nodes = range(1, story.NODE_COUNT + 1)
+    return {
+        "projects": [_project()],
+        "sites": [_site()],
+        "devices": [
+            {
+                "uuid": uuid,
+                "site": story.SITE_SLUG,
+                "node": story.node_name(node),
+                "model": story.GPU_MODEL,
+                "accelerator": ACCELERATOR_KEY,
+            }
+            for node in nodes
+            for uuid in _devices_of(node)
+        ],
+        "runs": _runs(),
+        "assignments": _assignments(),
+        "sources": [
+            {"name": story.AWS_SOURCE, "format": "focus"},
+            {"name": story.GCP_SOURCE, "format": "focus"},
+        ],
+    }
+
+
+def _project() -> dict[str, Any]:
+    return {
+        "slug": story.PROJECT_SLUG,
+        "name": story.PROJECT_NAME,
+        "description": story.PROJECT_DESCRIPTION,
+        "currency": "USD",
+        "starts_on": story.MAIN_RUN_START.date(),
+        "is_synthetic": True,
+        "members": [
+            {"username": user.username, "role": user.project_role}
+            for user in story.DEMO_USERS
+            if user.project_role
+        ],
+    }
+
+
+def _site() -> dict[str, Any]:
+    return {
+        "slug": story.SITE_SLUG,
+        "name": story.SITE_NAME,
+        "provider": "aws",
+        "region": story.REGION,
+        "country": "USA",
+        "state": "US-OR",
+        "time_zone": "America/Los_Angeles",
+        "factors": [
+            {
+                "host_factor": story.HOST_FACTOR,
+                "tier": "estimated",
+                "source": "Typical of eight-GPU servers, not measured here",
+            },
+            {"pue": story.PUE, "tier": "published", "source": story.PUE_SOURCE},
+        ],
+    }
+
+
+def allocation_rules() -> list[dict[str, str]]:
+    """Whose charges are the project's: two accounts, and what is tagged in a shared one."""
+    project = story.PROJECT_SLUG
+    return [
+        {"match": "sub_account", "value": story.TRAIN_ACCOUNT, "project": project},
+        {"match": "sub_account", "value": story.GCP_ACCOUNT, "project": project},
+        {"match": "tag", "key": story.PROJECT_TAG, "value": project, "project": project},
+    ]
+
+
+def _devices_of(node: int) -> list[str]:
+    return [story.device_uuid(node, gpu) for gpu in range(story.GPUS_PER_NODE)]
+
+
+def _runs() -> list[dict[str, Any]]:
+    shared = {
+        "project": story.PROJECT_SLUG,
+        "accelerator": ACCELERATOR_KEY,
+        "precision": "bf16",
+    }
+    return [
+        shared
+        | {
+            "slug": story.EXPERIMENT_RUN,
+            "name": "Experiments and ablations (synthetic)",
+            "accelerator_count": story.EXPERIMENT_NODE_COUNT * story.GPUS_PER_NODE,
+            "start": instant_text(story.EXPERIMENTS_START),
+            "end": instant_text(story.MAIN_RUN_START),
+        },
+        shared
+        | {
+            "slug": story.MAIN_RUN,
+            "name": "Main run (synthetic)",
+            "accelerator_count": story.ACCELERATOR_COUNT,
+            "start": instant_text(story.MAIN_RUN_START),
+        },
+    ]
+
+
+def _assignments() -> list[dict[str, Any]]:
+    experiment_nodes = range(1, story.EXPERIMENT_NODE_COUNT + 1)
+    shared = {"project": story.PROJECT_SLUG, "site": story.SITE_SLUG}
+    return [
+        shared
+        | {
+            "run": story.EXPERIMENT_RUN,
+            "devices": [uuid for node in experiment_nodes for uuid in _devices_of(node)],
+            "start": instant_text(story.EXPERIMENTS_START),
+            "end": instant_text(story.MAIN_RUN_START),
+        },
+        shared
+        | {
+            "run": story.MAIN_RUN,
+            "devices": "all",
+            "start": instant_text(story.MAIN_RUN_START),
+            "end": instant_text(story.AS_OF),
+        },
+    ]
+
+
+def kickoff_question() -> dict[str, Any]:
+    """The estimate from which the demo's plan was made."""
+    return {
+        "name": "Kickoff estimate (synthetic)",
+        "params": story.TOTAL_PARAMETERS,
+        "active_params": story.ACTIVE_PARAMETERS,
+        "tokens": story.TRAINING_TOKENS,
+        "accelerator": ACCELERATOR_KEY,
+        "accelerators": story.ACCELERATOR_COUNT,
+        "precision": "bf16",
+        "mfu": {"low": 0.36, "mode": story.PLANNED_MFU, "high": 0.47},
+        "goodput": {"low": 0.82, "mode": story.PLANNED_GOODPUT_FRACTION, "high": 0.95},
+        "price_per_accelerator_h": str(story.GPU_RATE_AT_PLAN),
+        "currency": "USD",
+        "power_w": 650,
+        "host_factor": story.HOST_FACTOR,
+        "pue": story.PUE,
+        "provider": "aws",
+        "region": story.REGION,
+        "country": "USA",
+        "starts_on": story.MAIN_RUN_START.date().isoformat(),
+        "seed": story.DEFAULT_SEED,
+    }

@@ -1,0 +1,143 @@
+"""Loads the demo through the doors of real data, stage by stage; its story is story.py's."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from django.utils import timezone
+
+from carbon.selectors import energy_by_day
+from costwatch.configuration import apply_document, dump_document
+from costwatch.demo import story
+from costwatch.demo.charges import build_bills
+from costwatch.demo.deliveries import deliver_bills, deliver_power
+from costwatch.demo.document import (
+    allocation_rules,
+    configuration_document,
+    kickoff_question,
+)
+from costwatch.demo.inline_jobs import finish_waiting
+from costwatch.demo.people import ensure_people
+from costwatch.demo.power import build_power
+from planning.selectors import plan_versions
+from planning.services import approve_plan, draft_plan, freeze_estimate
+from planning.spec import parse_request
+from projects.access import project_for, projects_for, system_actor
+from projects.models import Organisation, Project
+from projects.records import Actor
+
+FOLLOW_UPS: Final = ("billing.rebuild_daily_costs", "carbon.close_hours")
+APPROVED_AT: Final = story.EXPERIMENTS_START - timedelta(days=7)
+
+
+class DemoError(RuntimeError):
+    """The demo could not be loaded; the message says at which stage and why."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """What is asked of the loader."""
+
+    seed: int = story.DEFAULT_SEED
+    with_accounts: bool = False
+    say: Callable[[str], None] = field(default=lambda line: None)
+
+
+@dataclass(slots=True, kw_only=True)
+class Clock:
+    """How long each stage took, in seconds."""
+
+    stages: dict[str, float] = field(default_factory=dict)
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        """Time one stage."""
+        started = time.perf_counter()
+        yield
+        self.stages[name] = time.perf_counter() - started
+
+
+def demo_actor(organisation: Organisation) -> Actor:
+    """Whom the audit trail names."""
+    return system_actor(organisation.pk, "manage.py demo")
+
+
+def demo_project(organisation: Organisation) -> Project | None:
+    """The demo project, if it is there."""
+    return projects_for(demo_actor(organisation)).filter(slug=story.PROJECT_SLUG).first()
+
+
+def load_demo(organisation: Organisation, wish: Wish) -> dict[str, float]:
+    """Load everything; what is there already stays. Returns the seconds of each stage."""
+    actor, clock = demo_actor(organisation), Clock()
+    _refuse_a_real_project(organisation)
+    if wish.with_accounts:
+        with clock.stage("accounts"):
+            ensure_people(actor, organisation)
+    with clock.stage("configuration"):
+        document = _document(organisation, with_members=wish.with_accounts)
+        apply_document(actor, document, dry_run=False)
+        finish_waiting(organisation.pk, FOLLOW_UPS)
+    with clock.stage("plan"):
+        _ensure_plan(actor)
+    with clock.stage("bills"):
+        files, _ledger = build_bills(wish.seed)
+        deliver_bills(actor, files)
+    if not _has_power(organisation):
+        with clock.stage("power"):
+            _load_power(actor, wish)
+    return clock.stages
+
+
+def _refuse_a_real_project(organisation: Organisation) -> None:
+    """Never mix invented figures into somebody's own project of the same address."""
+    project = demo_project(organisation)
+    if project is not None and not project.is_synthetic:
+        raise DemoError(
+            f"The project {story.PROJECT_SLUG!r} is not marked as synthetic: it is not the demo. "
+            "Archive or rename it first."
+        )
+
+
+def _document(organisation: Organisation, *, with_members: bool) -> dict[str, Any]:
+    """The demo's configuration: its rules behind those that are there, members if accounts are."""
+    document = configuration_document()
+    if not with_members:
+        for project in document["projects"]:
+            project["members"] = []
+    rules: list[Any] = dump_document(organisation.pk)["allocation_rules"]
+    document["allocation_rules"] = rules + [
+        rule for rule in allocation_rules() if rule not in rules
+    ]
+    return document
+
+
+def _has_power(organisation: Organisation) -> bool:
+    """Whether the last day of the story has energy: readings are never restated, only reported."""
+    last_day = (story.AS_OF - timedelta(days=1)).date()
+    days = energy_by_day(organisation.pk, None, start_on=last_day, end_on=last_day)
+    return bool(days)
+
+
+def _load_power(actor: Actor, wish: Wish) -> None:
+    """Report the power of the whole story; nothing of it may be set aside."""
+    files, ledger = build_power(wish.seed)
+    report = deliver_power(actor, files, now=max(timezone.now(), story.AS_OF))
+    if report.rejected:
+        raise DemoError(f"{report.rejected} power readings were set aside: {report.reasons}")
+    wish.say(f"{report.rows} power readings, {ledger.accelerator_energy_kwh:,.0f} kWh of GPUs")
+
+
+def _ensure_plan(actor: Actor) -> None:
+    """Estimate, plan and baseline as they were a week before the first experiment."""
+    project = project_for(actor, story.PROJECT_SLUG)
+    if any(version.is_approved for version in plan_versions(project)):
+        return
+    as_of: datetime = APPROVED_AT
+    question = parse_request(kickoff_question())
+    estimate = freeze_estimate(actor, question, as_of=as_of, project=project)
+    draft = draft_plan(actor, project, estimate, starts_on=story.MAIN_RUN_START.date())
+    approve_plan(actor, draft, as_of=as_of, reason="Kickoff (synthetic)")
