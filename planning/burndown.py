@@ -7,7 +7,7 @@ from datetime import date, datetime, timedelta
 from decimal import Decimal
 
 from billing.records import DailyCostRow
-from carbon.records import EmissionDay, EnergyDay
+from carbon.records import EmissionDay, EmissionSummary, EnergyDay
 from formulae.money import exact_sum
 from formulae.units import EXACT
 from planning.classes import COMPUTE_CLASSES, group_of
@@ -22,6 +22,7 @@ class Actuals:
     costs: Sequence[DailyCostRow]
     energy: Sequence[EnergyDay]
     emissions: Sequence[EmissionDay]
+    emission_summary: EmissionSummary
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,8 +50,7 @@ def build_burndown(question: Question, plan: PlanRecord | None, actuals: Actuals
     """
     costs = [row for row in actuals.costs if row.currency == question.currency]
     foreign = tuple(sorted({row.currency for row in actuals.costs} - {question.currency}))
-    unpriced = any(row.cost is None for row in costs)
-    known = bool(costs) and not foreign and not unpriced
+    known = bool(costs) and not foreign
     billed_through = max((row.day for row in actuals.costs), default=None)
     metered_through = max((row.day for row in actuals.energy), default=None)
     planned = planned_cost_by_day(plan.lines) if plan else {}
@@ -68,14 +68,7 @@ def build_burndown(question: Question, plan: PlanRecord | None, actuals: Actuals
         if known
         else None,
         accelerator_h=_sum_known_decimal([row.accelerator_h for row in actuals.costs]),
-        accelerator_energy_kwh=_sum_all([row.accelerator_energy_kwh for row in actuals.energy]),
-        it_energy_kwh=_sum_all([row.it_energy_kwh for row in actuals.energy]),
-        facility_energy_kwh=_sum_all([row.facility_energy_kwh for row in actuals.energy]),
-        coverage_fraction=_mean([row.coverage_fraction for row in actuals.energy]),
-        measured_fraction=_weighted_measured(actuals.energy),
-        scope_2_location_kgco2e=_sum_all(
-            [row.scope_2_location_kgco2e for row in actuals.emissions]
-        ),
+        energy_and_emissions=actuals.emission_summary,
         other_currencies=foreign,
     )
 
@@ -93,7 +86,7 @@ def _days(
     for row in costs:
         bands = groups[row.day]
         band = group_of(row.x_cost_class)
-        bands[band] = EXACT.add(bands[band], row.cost or Decimal(0))
+        bands[band] = EXACT.add(bands[band], row.cost)
     energy = {row.day: row for row in actuals.energy}
     emissions = {row.day: row for row in actuals.emissions}
     planned_kwh = planned_quantity_by_day(plan.lines, "facility_energy_kwh") if plan else None
@@ -133,38 +126,10 @@ def _planned_value(
 
 
 def _sum_cost(rows: Sequence[DailyCostRow]) -> Decimal:
-    return exact_sum(row.cost for row in rows if row.cost is not None)
+    return exact_sum(row.cost for row in rows)
 
 
 def _sum_known_decimal(values: Sequence[Decimal | None]) -> Decimal | None:
     """Accelerator-hours: rows without any are rows of other things, not unknown hours."""
     known = [value for value in values if value is not None]
     return exact_sum(known) if known else None
-
-
-def _sum_all(values: Sequence[float | None]) -> float | None:
-    """The sum, or None when there is nothing or one part is unknown."""
-    if not values or any(value is None for value in values):
-        return None
-    return sum(value for value in values if value is not None)
-
-
-def _mean(values: Sequence[float | None]) -> float | None:
-    """The mean over days, or None when there is nothing or one part is unknown."""
-    total = _sum_all(values)
-    return None if total is None else total / len(values)
-
-
-def _weighted_measured(rows: Sequence[EnergyDay]) -> float | None:
-    """The measured share of accelerator energy, weighted by that energy."""
-    total = _sum_all([row.accelerator_energy_kwh for row in rows])
-    if not total:
-        return None
-    shares = [
-        None
-        if row.measured_fraction is None or row.accelerator_energy_kwh is None
-        else row.measured_fraction * row.accelerator_energy_kwh
-        for row in rows
-    ]
-    measured = _sum_all(shares)
-    return None if measured is None else measured / total

@@ -58,7 +58,7 @@ def burndown_document(burndown: Burndown) -> dict[str, Any]:
     `earned_value`, `accrued_cost` and `estimate_at_completion` are null: they need the progress of
     runs and accrued hours, which this version does not record.
     """
-    plan = burndown.plan
+    plan, energy = burndown.plan, burndown.energy_and_emissions
     return {
         "as_of": burndown.as_of.isoformat(),
         "currency": burndown.currency,
@@ -79,12 +79,12 @@ def burndown_document(burndown: Burndown) -> dict[str, Any]:
         "actual_cost": _text(burndown.actual_cost),
         "accrued_cost": None,
         "accelerator_h": _text(burndown.accelerator_h),
-        "accelerator_energy_kwh": burndown.accelerator_energy_kwh,
-        "it_energy_kwh": burndown.it_energy_kwh,
-        "facility_energy_kwh": burndown.facility_energy_kwh,
-        "coverage_fraction": burndown.coverage_fraction,
-        "measured_fraction": burndown.measured_fraction,
-        "scope_2_location_kgco2e": burndown.scope_2_location_kgco2e,
+        "accelerator_energy_kwh": energy.accelerator_energy_kwh,
+        "it_energy_kwh": energy.it_energy_kwh,
+        "facility_energy_kwh": energy.facility_energy_kwh,
+        "coverage_fraction": energy.coverage_fraction,
+        "measured_fraction": energy.measured_fraction,
+        "scope_2_location_kgco2e": energy.scope_2_location_kgco2e,
         "estimate_at_completion": {"p10": None, "p50": None, "p90": None},
         "series": [
             {

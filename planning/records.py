@@ -7,6 +7,7 @@ from decimal import Decimal
 from enum import StrEnum
 from uuid import UUID
 
+from carbon.records import EmissionSummary
 from formulae.money import exact_sum
 from formulae.units import EXACT
 
@@ -148,12 +149,7 @@ class Burndown:
     actual_cost: Decimal | None
     compute_cost: Decimal | None
     accelerator_h: Decimal | None
-    accelerator_energy_kwh: float | None
-    it_energy_kwh: float | None
-    facility_energy_kwh: float | None
-    coverage_fraction: float | None
-    measured_fraction: float | None
-    scope_2_location_kgco2e: float | None
+    energy_and_emissions: EmissionSummary
     other_currencies: tuple[str, ...] = field(default=())
 
     @property

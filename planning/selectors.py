@@ -6,7 +6,7 @@ from uuid import UUID
 from django.db.models import QuerySet
 
 from billing.selectors import cost_by_day
-from carbon.selectors import emissions_by_day, energy_by_day
+from carbon.selectors import emissions_by_day, emissions_summary, energy_by_day
 from planning.burndown import Actuals, Question, build_burndown
 from planning.models import Estimate, PlanVersion
 from planning.records import Burndown, LineBase, PlanLineRecord, PlanRecord
@@ -119,6 +119,9 @@ def burndown_of(project: Project, *, as_of: datetime, basis: str = "effective") 
         ),
         energy=energy_by_day(organisation_id, project_id, end_on=last_day, as_of=as_of),
         emissions=emissions_by_day(organisation_id, project_id, end_on=last_day, as_of=as_of),
+        emission_summary=emissions_summary(
+            organisation_id, project_id, end_on=last_day, as_of=as_of
+        ),
     )
     question = Question(
         as_of=as_of, currency=plan.currency if plan else project.currency, basis=basis

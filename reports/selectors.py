@@ -49,6 +49,15 @@ class ProjectPage:
     energy_figure: Figure | None
     carbon_figure: Figure | None
 
+    @property
+    def energy_badge(self) -> str:
+        """How facility energy is known: metered, unless a factor or a gap was estimated."""
+        summary = self.burndown.energy_and_emissions
+        if summary.facility_energy_kwh is None:
+            return "not-set"
+        is_estimated = any(factor.basis == "estimated" for factor in summary.factors)
+        return "estimated" if is_estimated or summary.estimated_fraction else "metered"
+
 
 def project_page(project: Project, *, as_of: datetime, basis: str) -> ProjectPage:
     """A project's burn-down with its three charts and the rows of the tables under them."""

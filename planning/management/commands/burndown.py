@@ -48,8 +48,8 @@ def _in_words(name: str, burndown: Burndown) -> str:
         ("actual cost", burndown.actual_cost, burndown.currency),
         ("programme multiple", burndown.programme_multiple, "x of the main run"),
         ("all-in multiple", burndown.all_in_multiple, "x of the main run"),
-        ("facility energy", burndown.facility_energy_kwh, "kWh"),
-        ("carbon", burndown.scope_2_location_kgco2e, "kgCO2e, location-based"),
+        ("facility energy", burndown.energy_and_emissions.facility_energy_kwh, "kWh"),
+        ("carbon", burndown.energy_and_emissions.scope_2_location_kgco2e, "kgCO2e, location-based"),
     ]
     lines = [f"{name}, billed through {burndown.billed_through or 'not yet'}"]
     lines += [
