@@ -35,6 +35,8 @@ __all__ = [
     "update_project",
 ]
 
+RESERVED_SLUGS = {"new"}  # projects/new/ is a page
+
 
 def create_project(
     actor: Actor,
@@ -63,7 +65,9 @@ def create_project(
         is_synthetic=is_synthetic,
     )
     _check_currency(currency)
-    project.full_clean()
+    if slug in RESERVED_SLUGS:
+        raise ValidationError({"slug": _("This word is part of other addresses: choose another.")})
+    project.full_clean(validate_constraints=False)  # the insert itself finds a taken slug
     try:
         with transaction.atomic():
             project.save(force_insert=True)

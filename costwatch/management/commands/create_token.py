@@ -7,10 +7,12 @@ from django.core.exceptions import ValidationError
 from django.core.management.base import CommandError, CommandParser
 from django.http import Http404
 
+from billing.selectors import sources
 from projects.access import system_actor
 from projects.records import Scope, TokenReach
 from projects.selectors import NoOrganisationError, organisation_by_slug, the_organisation
 from projects.services import create_token
+from runs.selectors import site_by_slug
 from ui.console import JsonCommand
 
 
@@ -27,8 +29,8 @@ class Command(JsonCommand):
             help="what it may do; give it again for more",
         )
         parser.add_argument("--project", metavar="SLUG", help="limit it to one project")
-        parser.add_argument("--site", metavar="ID", type=UUID, help="limit it to one site")
-        parser.add_argument("--source", metavar="ID", type=UUID, help="limit it to one bill source")
+        parser.add_argument("--site", metavar="SLUG", help="limit it to one site")
+        parser.add_argument("--source", metavar="NAME", help="limit it to one source of bills")
         parser.add_argument("--days", type=int, default=90, help="days until it expires")
         parser.add_argument("--name", default="command line", help="where it will be used")
 
@@ -36,16 +38,13 @@ class Command(JsonCommand):
         slug = options["organisation"]
         try:
             organisation = organisation_by_slug(slug) if slug else the_organisation()
+            reach = _reach(organisation.pk, options)
             new_token = create_token(
                 system_actor(organisation.pk, "manage.py create_token"),
                 name=options["name"],
                 scopes=[Scope(scope) for scope in options["scope"]],
                 days=options["days"],
-                reach=TokenReach(
-                    project_slug=options["project"],
-                    site_id=options["site"],
-                    source_id=options["source"],
-                ),
+                reach=reach,
             )
         except NoOrganisationError as error:
             raise CommandError(str(error)) from error
@@ -55,3 +54,19 @@ class Command(JsonCommand):
             raise CommandError(" ".join(error.messages)) from error
         self.say("Keep this token now: it is never shown again.")
         self.emit({"id": new_token.token_id, "token": new_token.secret}, new_token.secret)
+
+
+def _reach(organisation_id: UUID, options: dict[str, Any]) -> TokenReach:
+    """What the token is limited to; the rooms above `projects` know their own names."""
+    site_id = source_id = None
+    if options["site"]:
+        site = site_by_slug(organisation_id, options["site"])
+        if site is None:
+            raise CommandError(f"There is no site {options['site']!r}.")
+        site_id = site.site_id
+    if options["source"]:
+        source = sources(organisation_id).filter(name=options["source"]).first()
+        if source is None:
+            raise CommandError(f"There is no source of bills {options['source']!r}.")
+        source_id = source.pk
+    return TokenReach(project_slug=options["project"], site_id=site_id, source_id=source_id)
