@@ -3,6 +3,7 @@
 from uuid import UUID
 
 from django.db.models import Prefetch, Q, QuerySet
+from django.http import Http404
 
 from projects.access import (
     memberships_of,
@@ -94,6 +95,18 @@ def owned_projects(actor: Actor) -> QuerySet[Project]:
     if not actor.is_token and actor.organisation_role == OrganisationRole.ADMIN:
         return visible
     return visible.filter(memberships__in=memberships_of(actor).filter(role=Role.OWNER))
+
+
+def person_for(actor: Actor, user_id: int) -> User:
+    """Somebody of the actor's organisation.
+
+    Raises:
+        Http404: nobody here, or somebody elsewhere (the two look alike).
+    """
+    user = User.objects.filter(organisation_id=actor.organisation_id, pk=user_id).first()
+    if user is None:
+        raise Http404("No such person.")
+    return user
 
 
 def person_named(actor: Actor, username: str) -> User | None:

@@ -54,7 +54,7 @@ def _data_dir(settings: object, tmp_path: Path) -> None:
 def django_db_setup(
     django_db_setup: None, django_db_blocker: pytest_django.DjangoDbBlocker
 ) -> None:
-    """Let tests that commit empty the append-only tables afterwards; the triggers' own tests turn them on."""
+    """Let tests that commit empty the append-only tables; the triggers' tests turn them on."""
     with django_db_blocker.unblock(), connection.cursor() as cursor:
         cursor.execute(
             "SELECT tgrelid::regclass::text, quote_ident(tgname) FROM pg_trigger "

@@ -33,6 +33,8 @@ OPEN_TO_ALL = {
     "set_theme",
 }
 ROOMS = {"projects", "jobs", "audit", "runs", "billing", "carbon", "planning", "reports"}
+# Parameters that name a place in the caller's own list, not a thing that somebody owns.
+PLACES = {"position"}
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
 
 
@@ -68,7 +70,7 @@ def _with_placeholders(pattern) -> str:
 
 
 def with_parameters() -> list[Address]:
-    return [one for one in closed() if one.converters]
+    return [one for one in closed() if set(one.converters) - PLACES]
 
 
 def doors_with_parameters() -> list[Address]:
@@ -126,7 +128,7 @@ def ours():
         scope=f"project:{moe.pk}",
         payload={},
     )
-    return moe
+    return moe, ids_of_ours()
 
 
 def kinds() -> dict:
@@ -145,9 +147,10 @@ def ids_of_ours() -> list:
     return found
 
 
-def values_of_ours(address: Address, project) -> Iterator[dict]:
+def values_of_ours(address: Address, ours) -> Iterator[dict]:
     """Each way to fill an address with things of ours."""
-    for key in ids_of_ours():
+    project, ids = ours
+    for key in ids:
         values: dict = {}
         for name, converter in address.converters.items():
             if isinstance(converter, UUIDConverter):

@@ -87,6 +87,8 @@ def _try(
 def person_role(request: HttpRequest, user_id: int) -> HttpResponse:
     """Change what a person may do over all projects."""
     actor = actor_of(request)
+    require_organisation_role(actor, write=True)
+    selectors.person_for(actor, user_id)
     form = OrganisationRoleForm(request.POST)
 
     def change() -> None:

@@ -1,6 +1,7 @@
-"""The trail tells who changed what, cannot be altered, and shows it if somebody altered it all the same."""
+"""The trail tells who changed what, cannot be altered, and shows it if somebody did."""
 
 import threading
+from contextlib import suppress
 from decimal import Decimal
 
 import pytest
@@ -139,7 +140,7 @@ def test_a_change_without_a_transaction_cannot_be_recorded():
 @pytest.mark.django_db(transaction=True)
 def test_a_rolled_back_change_leaves_no_entry():
     organisation = builders.organisation()
-    with pytest.raises(ZeroDivisionError), transaction.atomic():
+    with suppress(ZeroDivisionError), transaction.atomic():
         note(organisation.pk)
         _ = 1 / 0
     assert AuditEntry.objects.count() == 0
