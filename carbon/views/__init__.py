@@ -1,0 +1,1 @@
+"""Pages of the room `carbon`: sites with their factors, power deliveries."""
