@@ -27,6 +27,8 @@ COLOURS = {
     CostGroup.REQUESTS: "series-6",
     CostGroup.TRANSFER: "series-7",
     CostGroup.SERVICES: "series-8",
+    CostGroup.TAX: "ink-faint",
+    CostGroup.OTHER: "ink-soft",
 }
 
 
@@ -51,6 +53,19 @@ def groups_of(burndown: Burndown) -> tuple[CostGroup, ...]:
     """The bands that hold any cost, in the order in which they are stacked."""
     present = {group for row in burndown.days for group, cost in row.cost_by_group.items() if cost}
     return tuple(group for group in CostGroup if group in present)
+
+
+def _known_series(
+    name: str, rows: Sequence[DayRow], values: Sequence[Decimal | float | None], *, colour: str = ""
+) -> Series:
+    """A series over the days on which it is known: beyond them it ends instead of falling to 0."""
+    known = [(row.day, value) for row, value in zip(rows, values, strict=True) if value is not None]
+    return Series(
+        name=name,
+        days=[day for day, _value in known],
+        values=[value for _day, value in known],
+        colour=colour,
+    )
 
 
 def _reference_lines(plan: PlanRecord) -> list[Series]:
@@ -86,28 +101,26 @@ def cost_figure(
     """Planned value, the reference lines, and actual cost stacked by band; its net is a line."""
     if not rows:
         return None
-    days = [row.day for row in rows]
     stacked = [
-        Series(
-            name=group_name(group),
-            days=days,
-            values=[row.groups[index] for row in rows],
-            colour=COLOURS.get(group, ""),
+        _known_series(
+            group_name(group),
+            rows,
+            [row.groups[index] for row in rows],
+            colour=COLOURS[group],
         )
         for index, group in enumerate(groups)
         if group is not CostGroup.CREDITS
     ]
     lines = [
-        Series(
-            name=_("Actual cost, net of credits"),
-            days=days,
-            values=[row.actual_cost for row in rows],
+        _known_series(
+            _("Actual cost, net of credits"),
+            rows,
+            [row.actual_cost for row in rows],
             colour="ink",
         )
     ]
     if burndown.plan:
-        values = [row.planned_value for row in rows]
-        lines.append(Series(name=_("Planned value"), days=days, values=values))
+        lines.append(_known_series(_("Planned value"), rows, [row.planned_value for row in rows]))
     starts_on, ends_on = _axis(burndown)
     chart = TimeChart(
         stacked=stacked,
@@ -126,17 +139,15 @@ def _quantity_figure(
     """A cumulative area of what was metered, and the plan as a line."""
     if not any(getattr(row, actual) is not None for row in rows):
         return None
-    days = [row.day for row in rows]
     name = {"energy": _("Facility energy"), "carbon": _("Emissions, location-based")}[quantity]
     lines = []
     if any(getattr(row, planned) is not None for row in rows):
-        values = [getattr(row, planned) for row in rows]
-        lines.append(Series(name=_("Planned"), days=days, values=values))
+        lines.append(_known_series(_("Planned"), rows, [getattr(row, planned) for row in rows]))
     starts_on, ends_on = _axis(burndown)
-    area = Series(
-        name=name,
-        days=days,
-        values=[getattr(row, actual) for row in rows],
+    area = _known_series(
+        name,
+        rows,
+        [getattr(row, actual) for row in rows],
         colour="series-1" if quantity == "energy" else "series-3",
     )
     chart = TimeChart(

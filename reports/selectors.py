@@ -3,6 +3,9 @@
 from dataclasses import dataclass
 from datetime import datetime
 
+from django.utils.translation import gettext as _
+
+from carbon.records import FactorUsed
 from planning.records import Burndown
 from planning.selectors import burndown_of
 from projects.access import Actor, projects_for
@@ -39,6 +42,45 @@ def portfolio(actor: Actor, *, as_of: datetime) -> list[PortfolioRow]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FactorRow:
+    """One factor as a reader is told of it."""
+
+    name: str
+    value: float
+    unit: str
+    year: int | None
+    source: str
+    level: str
+    is_estimated: bool
+
+
+def factor_row(factor: FactorUsed) -> FactorRow:
+    """A factor with its kind and level in words; a ratio needs no unit."""
+    names = {
+        "grid_intensity": _("Grid intensity"),
+        "host_factor": _("Host factor"),
+        "pue": _("PUE"),
+    }
+    levels = {
+        "site": _("set on the site"),
+        "cloud_region": _("cloud region"),
+        "us_state": _("US state"),
+        "country": _("country"),
+        "world": _("world average"),
+        "not set": _("not set"),
+    }
+    return FactorRow(
+        name=names.get(factor.kind, factor.kind),
+        value=factor.value,
+        unit="" if factor.unit == "ratio" else factor.unit.replace("CO2e", "CO₂e"),
+        year=factor.year,
+        source=factor.source,
+        level=levels.get(factor.level, factor.level),
+        is_estimated=factor.basis == "estimated",
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ProjectPage:
     """What the page of a project shows."""
 
@@ -48,6 +90,11 @@ class ProjectPage:
     cost_figure: Figure | None
     energy_figure: Figure | None
     carbon_figure: Figure | None
+
+    @property
+    def factors(self) -> tuple[FactorRow, ...]:
+        """The factors behind energy and carbon, in words."""
+        return tuple(factor_row(factor) for factor in self.burndown.energy_and_emissions.factors)
 
     @property
     def energy_badge(self) -> str:
