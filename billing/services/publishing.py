@@ -42,6 +42,7 @@ class StagedSlice:
 class Staged:
     """A whole delivery, stored and counted."""
 
+    bill_format: str
     slices: Sequence[StagedSlice]
     rows: int
     totals: list[dict[str, Any]]
@@ -117,11 +118,13 @@ def _waiting(actor: Actor, delivery_id: UUID) -> Delivery:
 
 def _save(delivery: Delivery) -> None:
     delivery.settled_at = timezone.now()
-    delivery.save(update_fields=["state", "rows", "totals", "report", "refusal", "settled_at"])
+    fields = ["state", "bill_format", "rows", "totals", "report", "refusal", "settled_at"]
+    delivery.save(update_fields=fields)
 
 
 def _note_staged(delivery: Delivery, staged: Staged) -> None:
     """Keep what staging counted, and make the stored slices known."""
+    delivery.bill_format = staged.bill_format
     delivery.rows, delivery.totals = staged.rows, staged.totals
     delivery.report = dict(staged.report)
     for position, rows in staged.rows_by_file.items():

@@ -112,6 +112,7 @@ def _stage(work: _Work) -> Staged:
     ]
     work.context.report(rows, rows, _("Publishing"))
     return Staged(
+        bill_format=work.delivery.bill_format,
         slices=slices,
         rows=sum(entry["rows"] for entry in totals),
         totals=totals,
@@ -172,6 +173,7 @@ def _progress(context: JobContext, name: str) -> Callable[[int], None]:
 def _read_file(delivery: Delivery, file: DeliveryFile, table: TextTable) -> ReadFile:
     try:
         adapter = detect(table.columns, wanted=delivery.bill_format or AUTO)
+        delivery.bill_format = adapter.name
         return ReadFile(name=file.name, table=table, layout=adapter.layout(table.columns))
     except ChargesRefusedError as refusal:
         raise ChargesRefusedError(

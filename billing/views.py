@@ -1,0 +1,224 @@
+"""Pages of bills: deliveries, upload, the import report, allocation rules."""
+
+from datetime import date
+from typing import Any
+from uuid import UUID
+
+from django.contrib import messages
+from django.core.exceptions import ValidationError
+from django.core.paginator import Paginator
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from billing.doors import (
+    delivery_for,
+    may_change_rules,
+    may_upload,
+    require_upload,
+    sees_totals,
+)
+from billing.forms import RuleForm, UploadForm
+from billing.models import Delivery
+from billing.records import ChargesRefusedError
+from billing.selectors import (
+    allocation_rules,
+    deliveries,
+    period_statuses,
+    sources,
+    unallocated_cost,
+)
+from billing.services import (
+    IncomingFile,
+    NewDelivery,
+    Receipt,
+    add_rule,
+    confirm_delivery,
+    decline_delivery,
+    receive_files,
+    remove_rule,
+)
+from jobs.records import JobProgress, UnknownJobError
+from jobs.selectors import job_progress
+from projects.access import (
+    Actor,
+    actor_of,
+    projects_for,
+    require_organisation_role,
+    sees_unallocated,
+)
+
+PAGE_ROWS = 50
+
+
+@require_safe
+def imports(request: HttpRequest) -> HttpResponse:
+    """Every delivery with its state, and what is published of each month."""
+    actor = actor_of(request)
+    sees_all = sees_unallocated(actor)
+    visible = deliveries(actor.organisation_id) if sees_all or may_upload(actor) else None
+    page = None
+    if visible is not None:
+        page = Paginator(visible, PAGE_ROWS).get_page(request.GET.get("page"))
+    context = {
+        "page": page,
+        "rows": [
+            {"delivery": delivery, "sees_totals": sees_totals(actor, delivery)}
+            for delivery in page or []
+        ],
+        "periods": period_statuses(actor.organisation_id),
+        "may_upload": may_upload(actor),
+        "sees_all": sees_all,
+    }
+    return render(request, "billing/imports.html", context)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def import_upload(request: HttpRequest) -> HttpResponse:
+    """Hand bill files in."""
+    actor = actor_of(request)
+    require_upload(actor)
+    form = UploadForm(request.POST or None, request.FILES or None)
+    if request.method == "POST" and form.is_valid():
+        receipt = _receive(actor, form)
+        if receipt is not None:
+            if receipt.already_imported:
+                messages.info(request, _("These bytes were imported before: nothing new."))
+            response = redirect("import_detail", receipt.delivery_id)
+            response.status_code = 303
+            return response
+    context = {
+        "form": form,
+        "sources": sources(actor.organisation_id),
+        "submit": _("Import"),
+        "back": reverse("imports"),
+    }
+    status = 422 if form.errors else 200
+    return render(request, "billing/import_upload.html", context, status=status)
+
+
+def _receive(actor: Actor, form: UploadForm) -> Receipt | None:
+    period = form.cleaned_data["period"]
+    wish = NewDelivery(
+        source_name=form.cleaned_data["source"],
+        files=[
+            IncomingFile(name=file.name or "", chunks=file.chunks())
+            for file in form.cleaned_data["file"]
+        ],
+        periods=[period] if period else [],
+    )
+    try:
+        return receive_files(actor, wish)
+    except ChargesRefusedError as refusal:
+        form.add_error("file", refusal.sentence)
+    except ValidationError as error:
+        form.add_error(None, error.messages)
+    return None
+
+
+@never_cache
+@require_safe
+def import_detail(request: HttpRequest, delivery_id: UUID) -> HttpResponse:
+    """One delivery: its progress, then its report or why it was refused."""
+    actor = actor_of(request)
+    delivery = delivery_for(actor, delivery_id)
+    progress = _progress(delivery)
+    context = {
+        "delivery": delivery,
+        "report": delivery.report,
+        "sees_totals": sees_totals(actor, delivery),
+        "sees_unallocated": sees_unallocated(actor),
+        "may_upload": may_upload(actor),
+        "may_change_rules": may_change_rules(actor),
+        "progress": progress,
+        "progress_url": reverse("job_progress", args=[delivery.job_id]) if progress else "",
+        "is_waiting": delivery.state == Delivery.State.NEEDS_CONFIRMATION
+        and (progress is None or progress.is_over),
+        "unallocated": _unallocated(actor, delivery),
+    }
+    return render(request, "billing/import_detail.html", context)
+
+
+def _progress(delivery: Delivery) -> JobProgress | None:
+    if delivery.job_id is None:
+        return None
+    try:
+        return job_progress(delivery.job_id, delivery.organisation_id)
+    except UnknownJobError:
+        return None
+
+
+def _unallocated(actor: Actor, delivery: Delivery) -> Any:
+    """What no rule gives to a project, in the delivery's months; for organisation-wide roles."""
+    months = [entry["period"] for entry in delivery.report.get("periods", [])]
+    if not months or not sees_unallocated(actor):
+        return None
+    first = date.fromisoformat(f"{min(months)}-01")
+    last = date.fromisoformat(f"{max(months)}-01")
+    end_on = date(last.year + last.month // 12, last.month % 12 + 1, 1)
+    return unallocated_cost(actor.organisation_id, basis="effective", start_on=first, end_on=end_on)
+
+
+@require_POST
+def import_decide(request: HttpRequest, delivery_id: UUID) -> HttpResponse:
+    """Let a delivery shrink a published month, or decline it."""
+    actor = actor_of(request)
+    require_upload(actor)
+    delivery = delivery_for(actor, delivery_id)
+    decide = confirm_delivery if request.POST.get("decision") == "confirm" else decline_delivery
+    try:
+        decide(actor, delivery.pk)
+    except ValidationError as error:
+        messages.warning(request, " ".join(error.messages))
+    return redirect("import_detail", delivery.pk)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def import_rules(request: HttpRequest) -> HttpResponse:
+    """The allocation rules in force; POST adds one."""
+    actor = actor_of(request)
+    require_organisation_role(actor, write=request.method == "POST")
+    choices = [(project.slug, project.name) for project in projects_for(actor)]
+    form = RuleForm(request.POST or None, project_choices=choices)
+    if request.method == "POST" and form.is_valid():
+        try:
+            job_id = add_rule(actor, form.wish())
+        except ValidationError as error:
+            form.add_error(None, error.messages)
+        else:
+            return redirect(f"{reverse('import_rules')}?job={job_id}")
+    context = {
+        "rules": allocation_rules(actor.organisation_id),
+        "form": form if may_change_rules(actor) else None,
+        "submit": _("Add rule"),
+        "unallocated": unallocated_cost(actor.organisation_id, basis="effective"),
+        **_rebuild(request, actor),
+    }
+    status = 422 if form.errors else 200
+    return render(request, "billing/import_rules.html", context, status=status)
+
+
+def _rebuild(request: HttpRequest, actor: Actor) -> dict[str, Any]:
+    """The progress of the job that applies a change of rules."""
+    try:
+        job_id = UUID(request.GET.get("job", ""))
+        progress = job_progress(job_id, actor.organisation_id)
+    except (ValueError, UnknownJobError):
+        return {}
+    return {"progress": progress, "progress_url": reverse("job_progress", args=[job_id])}
+
+
+@require_POST
+def import_rule_remove(request: HttpRequest, position: int) -> HttpResponse:
+    """Remove a rule."""
+    actor = actor_of(request)
+    require_organisation_role(actor, write=True)
+    try:
+        job_id = remove_rule(actor, position)
+    except ValidationError as error:
+        messages.warning(request, " ".join(error.messages))
+        return redirect("import_rules")
+    return redirect(f"{reverse('import_rules')}?job={job_id}")
