@@ -11,11 +11,12 @@ VENV       := .venv
 PYTHON     := $(VENV)/bin/python
 BIN        := $(VENV)/bin
 STAMP      := $(VENV)/.ok
+# `exec`, so that the launcher is make's own child and ends with it (--with-parent).
 # Servers of your own (DATABASE_URL and REDIS_URL) are used instead of the embedded ones.
-EMBEDDED   := $(if $(DATABASE_URL),,$(PYTHON) -m costwatch.embedded --data "$(DATA)" --)
+EMBEDDED   := $(if $(DATABASE_URL),,$(PYTHON) -m costwatch.embedded --with-parent --data "$(DATA)" --)
 JOINED     := $(if $(DATABASE_URL),,$(PYTHON) -m costwatch.embedded --data "$(DATA)" --join --)
-TEST_BED   := env -u DATABASE_URL -u REDIS_URL $(PYTHON) -m costwatch.embedded --test --
-LOCAL_ENV  := COSTWATCH_DATA_DIR="$(abspath $(DATA))" COSTWATCH_INSECURE_HTTP=1 COSTWATCH_LOG_FORMAT=text \
+TEST_BED   := env -u DATABASE_URL -u REDIS_URL $(PYTHON) -m costwatch.embedded --with-parent --test --
+LOCAL_ENV  := exec env COSTWATCH_DATA_DIR="$(abspath $(DATA))" COSTWATCH_INSECURE_HTTP=1 COSTWATCH_LOG_FORMAT=text \
               COSTWATCH_BIND="$(HOST):$(PORT)"
 
 .DEFAULT_GOAL := default
@@ -37,7 +38,7 @@ demo: setup
 
 test: setup
 	COSTWATCH_SECRET_KEY=unused $(PYTHON) manage.py compile_translations
-	$(TEST_BED) $(PYTHON) -m pytest $(ARGS)
+	exec $(TEST_BED) $(PYTHON) -m pytest $(ARGS)
 
 check: setup
 	$(BIN)/ruff format --check .
@@ -45,7 +46,7 @@ check: setup
 	COSTWATCH_SECRET_KEY=unused $(BIN)/mypy .
 	$(BIN)/lint-imports
 	$(BIN)/djlint templates --check --lint --quiet
-	env -u COSTWATCH_DEBUG -u COSTWATCH_INSECURE_HTTP $(TEST_BED) sh -c '\
+	exec env -u COSTWATCH_DEBUG -u COSTWATCH_INSECURE_HTTP $(TEST_BED) sh -c '\
 	  $(PYTHON) manage.py makemigrations --check --dry-run && \
 	  $(PYTHON) manage.py check --deploy --fail-level WARNING'
 
@@ -55,7 +56,7 @@ fix: setup
 	$(BIN)/djlint templates --reformat --quiet
 
 bench: setup
-	$(TEST_BED) $(PYTHON) -m bench $(ARGS)
+	exec $(TEST_BED) $(PYTHON) -m bench $(ARGS)
 
 setup: $(STAMP)
 

@@ -1,6 +1,6 @@
 """Runs one command with a PostgreSQL and a Redis of its own, and stops both after it.
 
-    python -m costwatch.embedded [--test] [--data DIR [--join]] -- COMMAND...
+    python -m costwatch.embedded [--test] [--data DIR [--join]] [--with-parent] -- COMMAND...
 
 Two processes, so that nothing outlives the run: the launcher, which a person sees and may kill, and
 its guard, which starts the servers and the command. The guard gets SIGTERM when the launcher dies,
@@ -35,14 +35,22 @@ def main(arguments: list[str] | None = None) -> int:
             return _join(options.command, sockets=sockets, data=_resolved(options.data))
     processes.block_stop_signals()
     processes.adopt_orphans()
+    if options.with_parent:
+        processes.die_with_parent(signal.SIGTERM, os.getppid())
     launcher_pid = os.getpid()
+    terminal = processes.Terminal()
     guard_pid = os.fork()
     if guard_pid == 0:
         processes.adopt_orphans()
         processes.die_with_parent(signal.SIGTERM, launcher_pid)
         os._exit(_guard(options))
+
+    def pass_hang_up_on() -> None:
+        if terminal.has_gone() and signal.SIGHUP in processes.stop_signals():
+            os.kill(guard_pid, signal.SIGHUP)
+
     try:
-        return processes.wait_forwarding(guard_pid, processes.Waiting())
+        return processes.wait_forwarding(guard_pid, processes.Waiting(check=pass_hang_up_on))
     finally:
         processes.end_descendants()
 
@@ -61,6 +69,9 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
         "--join", action="store_true", help="use the servers that run on DIR already, if they do"
     )
     parser.add_argument("--test", action="store_true", help="throw-away data, whatever --data says")
+    parser.add_argument(
+        "--with-parent", action="store_true", help="stop when whoever started this ends"
+    )
     parser.add_argument("command", nargs=argparse.REMAINDER, metavar="-- COMMAND...")
     options = parser.parse_args(arguments)
     if options.command[:1] == ["--"]:

@@ -15,6 +15,7 @@ PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
 STOP_SIGNALS = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT})
 POLL_S = 0.01
+LOOK_EVERY_S = 0.5
 LEFTOVER_GRACE_S = 3.0
 SERVER_ENV = {"PATH": "/usr/bin:/bin", "LC_ALL": "C", "TZ": "UTC"}
 
@@ -41,9 +42,42 @@ class Owner:
     gid: int
 
 
+def stop_signals() -> frozenset[signal.Signals]:
+    """The signals that stop us; not SIGHUP for whoever started us with nohup."""
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+        return STOP_SIGNALS - {signal.SIGHUP}
+    return STOP_SIGNALS
+
+
 def block_stop_signals() -> None:
     """Signals wait in the queue until asked for, so no `finally` is ever interrupted half-way."""
-    signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS | {signal.SIGCHLD})
+    signal.pthread_sigmask(signal.SIG_BLOCK, stop_signals() | {signal.SIGCHLD})
+
+
+class Terminal:
+    """The terminal we are in the foreground of, if any.
+
+    When it goes, the kernel tells the session's first process only. A shell passes that on, but
+    `ssh -t HOST make run` has no shell, and make does not.
+    """
+
+    def __init__(self) -> None:
+        self._file: int | None = None
+        self._in_foreground = False
+        with suppress(OSError):
+            self._file = os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY | os.O_CLOEXEC)
+
+    def has_gone(self) -> bool:
+        """True once, when the terminal went while we were in its foreground."""
+        if self._file is None:
+            return False
+        try:
+            self._in_foreground = os.tcgetpgrp(self._file) == os.getpgrp()
+        except OSError:
+            os.close(self._file)
+            self._file = None
+            return self._in_foreground
+        return False
 
 
 def adopt_orphans() -> None:
@@ -59,7 +93,7 @@ def die_with_parent(signal_number: int, parent_pid: int) -> None:
 
 
 def raise_if_stopped() -> None:
-    if (info := signal.sigtimedwait(STOP_SIGNALS, 0)) is not None:
+    if (info := signal.sigtimedwait(stop_signals(), 0)) is not None:
         raise StoppedError(info.si_signo)
 
 
@@ -214,7 +248,7 @@ def wait_forwarding(pid: int, how: Waiting) -> int:
         _bury_adopted(pid)
         if deadline is not None and time.monotonic() > deadline:
             _send(pid, signal.SIGKILL)
-        info = signal.sigtimedwait(STOP_SIGNALS | {signal.SIGCHLD}, 0.5)
+        info = signal.sigtimedwait(stop_signals() | {signal.SIGCHLD}, LOOK_EVERY_S)
         if info is None or info.si_signo == signal.SIGCHLD:
             continue
         how.on_stop()

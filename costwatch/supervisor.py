@@ -44,7 +44,7 @@ def _watch(
 ) -> int:
     announced = False
     while True:
-        if signal.sigtimedwait(processes.STOP_SIGNALS, LOOK_EVERY_S) is not None:
+        if signal.sigtimedwait(processes.stop_signals(), LOOK_EVERY_S) is not None:
             _say("Stopping. (Ctrl-C again stops at once.)")
             return 0
         for name, child in children.items():
@@ -69,7 +69,7 @@ def _stop_all(children: Mapping[str, subprocess.Popen[bytes]]) -> None:
             child.send_signal(signal.SIGTERM)
     deadline = time.monotonic() + STOP_GRACE_S
     while any(child.poll() is None for child in children.values()):
-        again = signal.sigtimedwait(processes.STOP_SIGNALS, 0.05)
+        again = signal.sigtimedwait(processes.stop_signals(), 0.05)
         if again is not None or time.monotonic() > deadline:
             break
     for child in children.values():

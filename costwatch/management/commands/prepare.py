@@ -3,6 +3,8 @@
 import hashlib
 import time
 from argparse import ArgumentParser
+from collections.abc import Callable
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -25,12 +27,17 @@ class Command(BaseCommand):
         self._step("Translations", lambda: call_command("compile_translations"))
         self._step("Static files", _collect_static)
         if not options["no_demo"]:
-            self._step("Demo project", lambda: call_command("demo", if_absent=True))
+            self._step("Demo project", _load_demo)
 
-    def _step(self, name: str, action: Any) -> None:
+    def _step(self, name: str, action: Callable[[], object]) -> None:
         start = time.monotonic()
         action()
         self.stdout.write(f"{name} ready ({time.monotonic() - start:.1f} s)")
+
+
+def _load_demo() -> None:
+    """Load it quietly: who starts the web server says how to sign in."""
+    call_command("demo", if_absent=True, stdout=StringIO())
 
 
 def _collect_static() -> None:

@@ -13,13 +13,15 @@ from costwatch.bind import BadBindError, Bind, parse_bind, require_free
 from costwatch.demo import story
 from costwatch.supervisor import supervise
 
-WELCOME = """
+READY = """
   Costwatch is ready:  {url}
-
+"""
+DEMO = """
   Sign in as           {user}
   with the password    {password}   (the demo's; its figures are invented)
   Then click           "{project}" to see its burn-down
-
+"""
+STOP = """
   Ctrl-C stops everything.
 """
 READY_TIMEOUT_S = 1.0
@@ -40,17 +42,21 @@ class Command(BaseCommand):
             require_free(bind)
         except BadBindError as error:
             raise CommandError(str(error)) from error
-        welcome = WELCOME.format(
-            url=bind.local_url,
-            user=story.DEMO_USERS[0].username,
-            password=story.DEMO_PASSWORD,
-            project=story.PROJECT_NAME,
-        )
         status = supervise(
-            _commands(options["bind"]), is_ready=lambda: _answers(bind), when_ready=welcome
+            _commands(options["bind"]), is_ready=lambda: _answers(bind), when_ready=_welcome(bind)
         )
         if status:
             sys.exit(status)
+
+
+def _welcome(bind: Bind) -> str:
+    """Name the demo's login only where `manage.py demo` makes one: on a machine of one's own."""
+    demo = DEMO.format(
+        user=story.DEMO_USERS[0].username,
+        password=story.DEMO_PASSWORD,
+        project=story.PROJECT_NAME,
+    )
+    return READY.format(url=bind.local_url) + (demo if settings.INSECURE_HTTP else "") + STOP
 
 
 def _commands(bind: str) -> dict[str, list[str]]:
