@@ -61,12 +61,10 @@ class PowerBatchesView(APIView):
         """
         actor = actor_of(request)
         site = _site_of(actor, request.query_params.get("site", ""))
+        body: Any = request.data
+        is_csv = str(request.content_type).startswith(PowerCsvParser.media_type)
         try:
-            batches = (
-                read_csv_text(request.data["csv"])
-                if str(request.content_type).startswith("text/csv")
-                else read_document(request.data)
-            )
+            batches = read_csv_text(body["csv"]) if is_csv else read_document(body)
         except PowerTextError as error:
             raise exceptions.ParseError(str(error), code="unreadable") from error
         intake = services.store_batch(actor, site, batches, now=timezone.now())
