@@ -1,13 +1,19 @@
 """Hands the demo's generated files in at the doors of bills and power, and waits for their jobs."""
 
+import json
+import subprocess
+import sys
 import tempfile
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
+from subprocess import PIPE
+
+from django.conf import settings
 
 from billing.services import IncomingFile, NewDelivery, receive_files
-from carbon.records import PowerReport
 from carbon.services import import_power
 from costwatch.demo import skus, story
 from costwatch.demo.focus import BillFile
@@ -15,7 +21,12 @@ from costwatch.demo.inline_jobs import finish_job
 from costwatch.demo.power import PowerFile
 from projects.records import Actor
 
+SCRATCH_PREFIX = "costwatch-demo-"
 SOURCE_OF_PROVIDER = {skus.AWS: story.AWS_SOURCE, skus.GCP: story.GCP_SOURCE}
+
+
+class PowerDeliveryError(RuntimeError):
+    """The power could not be delivered; the message is that of the import."""
 
 
 def deliver_bills(actor: Actor, files: Sequence[BillFile]) -> None:
@@ -37,10 +48,55 @@ def deliver_bills(actor: Actor, files: Sequence[BillFile]) -> None:
         finish_job(receipt.job_id, actor.organisation_id)
 
 
-def deliver_power(actor: Actor, files: Sequence[PowerFile], *, now: datetime) -> PowerReport:
-    """All months of power as one delivery, as `manage.py import_power` takes them."""
-    with tempfile.TemporaryDirectory(prefix="costwatch-demo-") as folder:
-        paths = [Path(folder) / file.name for file in files]
-        for path, file in zip(paths, files, strict=True):
-            path.write_bytes(file.content)
-        return import_power(actor, site_name=story.SITE_SLUG, paths=paths, now=now)
+def deliver_power(actor: Actor, files: Sequence[PowerFile], *, now: datetime) -> None:
+    """All months of power as one delivery, as `manage.py import_power` takes them.
+
+    Raises:
+        PowerDeliveryError: readings were set aside.
+    """
+    with tempfile.TemporaryDirectory(prefix=SCRATCH_PREFIX) as folder:
+        paths = _written(files, Path(folder))
+        report = import_power(actor, site_name=story.SITE_SLUG, paths=paths, now=now)
+    if report.rejected:
+        raise PowerDeliveryError(f"{report.rejected} readings set aside: {dict(report.reasons)}")
+
+
+@contextmanager
+def delivering_power(organisation_slug: str, files: Sequence[PowerFile]) -> Iterator[None]:
+    """The same by a process of its own, while the caller does something else; waits at the end.
+
+    Raises:
+        PowerDeliveryError: the other process failed, or set readings aside.
+    """
+    with tempfile.TemporaryDirectory(prefix=SCRATCH_PREFIX) as folder:
+        paths = _written(files, Path(folder))
+        command = [sys.executable, str(settings.BASE_DIR / "manage.py"), "import_power", "--json"]
+        command += [
+            "--organisation",
+            organisation_slug,
+            "--site",
+            story.SITE_SLUG,
+            *map(str, paths),
+        ]
+        with subprocess.Popen(command, stdout=PIPE, stderr=PIPE, text=True) as process:
+            try:
+                yield
+                said, complained = process.communicate()
+            finally:
+                if process.poll() is None:
+                    process.terminate()
+        if process.returncode:
+            raise PowerDeliveryError(complained.strip() or f"exit status {process.returncode}")
+        report = json.loads(said)
+        if report["rejected"]:
+            raise PowerDeliveryError(
+                f"{report['rejected']} readings set aside: {report['reasons']}"
+            )
+
+
+def _written(files: Sequence[PowerFile], folder: Path) -> list[Path]:
+    """The files on disk."""
+    paths = [folder / file.name for file in files]
+    for path, file in zip(paths, files, strict=True):
+        path.write_bytes(file.content)
+    return paths

@@ -13,7 +13,12 @@ from carbon.selectors import energy_by_day
 from costwatch.configuration import apply_document, dump_document
 from costwatch.demo import story
 from costwatch.demo.charges import build_bills
-from costwatch.demo.deliveries import deliver_bills, deliver_power
+from costwatch.demo.deliveries import (
+    PowerDeliveryError,
+    deliver_bills,
+    deliver_power,
+    delivering_power,
+)
 from costwatch.demo.document import (
     allocation_rules,
     configuration_document,
@@ -43,6 +48,7 @@ class Wish:
 
     seed: int = story.DEFAULT_SEED
     with_accounts: bool = False
+    one_process: bool = True
     say: Callable[[str], None] = field(default=lambda line: None)
 
 
@@ -81,14 +87,12 @@ def load_demo(organisation: Organisation, wish: Wish) -> dict[str, float]:
         document = _document(organisation, with_members=wish.with_accounts)
         apply_document(actor, document, dry_run=False)
         finish_waiting(organisation.pk, FOLLOW_UPS)
-    with clock.stage("plan"):
-        _ensure_plan(actor)
-    with clock.stage("bills"):
-        files, _ledger = build_bills(wish.seed)
-        deliver_bills(actor, files)
-    if not _has_power(organisation):
-        with clock.stage("power"):
-            _load_power(actor, wish)
+    with _power(organisation, wish, clock):
+        with clock.stage("plan"):
+            _ensure_plan(actor)
+        with clock.stage("bills"):
+            files, _ledger = build_bills(wish.seed)
+            deliver_bills(actor, files)
     return clock.stages
 
 
@@ -122,13 +126,30 @@ def _has_power(organisation: Organisation) -> bool:
     return bool(days)
 
 
-def _load_power(actor: Actor, wish: Wish) -> None:
-    """Report the power of the whole story; nothing of it may be set aside."""
+@contextmanager
+def _power(organisation: Organisation, wish: Wish, clock: Clock) -> Iterator[None]:
+    """Load the power of the story beside or after what the caller does, unless it is there."""
+    if _has_power(organisation):
+        yield
+        return
     files, ledger = build_power(wish.seed)
-    report = deliver_power(actor, files, now=max(timezone.now(), story.AS_OF))
-    if report.rejected:
-        raise DemoError(f"{report.rejected} power readings were set aside: {report.reasons}")
-    wish.say(f"{report.rows} power readings, {ledger.accelerator_energy_kwh:,.0f} kWh of GPUs")
+    now = timezone.now()
+    try:
+        if wish.one_process or now < story.AS_OF:
+            yield
+            with clock.stage("power"):
+                # A clock that is behind the story must not make its readings look impossible.
+                deliver_power(demo_actor(organisation), files, now=max(now, story.AS_OF))
+        else:
+            with (
+                clock.stage("power, beside plan and bills"),
+                delivering_power(organisation.slug, files),
+            ):
+                yield
+    except PowerDeliveryError as error:
+        raise DemoError(f"The power could not be loaded: {error}") from error
+    rows = sum(file.rows for file in files)
+    wish.say(f"{rows:,} power readings, {ledger.accelerator_energy_kwh:,.0f} kWh of GPUs")
 
 
 def _ensure_plan(actor: Actor) -> None:

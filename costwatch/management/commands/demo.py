@@ -26,7 +26,10 @@ class Command(JsonCommand):
             "--if-absent", action="store_true", help="do nothing where the project exists"
         )
         parser.add_argument(
-            "--seed", type=int, default=story.DEFAULT_SEED, help="another one restates the figures"
+            "--seed", type=int, default=story.DEFAULT_SEED, help="another one restates the bills"
+        )
+        parser.add_argument(
+            "--one-process", action="store_true", help="load bills and power one after the other"
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -36,7 +39,12 @@ class Command(JsonCommand):
         if options["if_absent"] and demo_project(organisation) is not None:
             self.emit({"project": story.PROJECT_SLUG, "path": path, "stages": {}}, _there(path))
             return
-        wish = Wish(seed=options["seed"], with_accounts=bool(settings.INSECURE_HTTP), say=self.say)
+        wish = Wish(
+            seed=options["seed"],
+            with_accounts=bool(settings.INSECURE_HTTP),
+            one_process=options["one_process"],
+            say=self.say,
+        )
         try:
             stages = load_demo(organisation, wish)
         except DemoError as error:
@@ -53,7 +61,7 @@ def _there(path: str) -> str:
 
 def _timing(stages: dict[str, float]) -> str:
     parts = ", ".join(f"{name} {seconds:.1f} s" for name, seconds in stages.items())
-    return f"Loaded in {sum(stages.values()):.1f} s ({parts})."
+    return f"Loaded: {parts}."
 
 
 def _how_to_sign_in(wish: Wish) -> str:
