@@ -1,4 +1,4 @@
-"""The Celery app: two tasks, both doorbells. All state is in the jobs table."""
+"""The Celery app: its few tasks are doorbells. All state is in the jobs table."""
 
 import os
 from typing import Any
@@ -9,7 +9,7 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "costwatch.settings")
 
 app = Celery("costwatch")
 app.config_from_object("django.conf:settings", namespace="CELERY")
-app.autodiscover_tasks(["jobs"])
+app.autodiscover_tasks(["jobs", "carbon"])
 
 
 @app.on_after_finalize.connect
