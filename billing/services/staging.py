@@ -63,11 +63,21 @@ def stage_delivery(context: JobContext) -> dict[str, Any]:
     try:
         with scratch() as folder:
             staged = _stage(_Work(context=context, delivery=delivery, folder=folder))
-        state = settle(context, delivery.pk, staged=staged)
+        state = _settle(context, delivery, staged)
     except ChargesRefusedError as refusal:
         _refuse(context, delivery, refusal)
         raise PermanentJobError(refusal.sentence) from refusal
     return {"delivery_id": str(delivery.pk), "state": state}
+
+
+def _settle(context: JobContext, delivery: Delivery, staged: Staged) -> str:
+    """Publish, or take the stored slices back where the month's sums are too large for money."""
+    try:
+        return settle(context, delivery.pk, staged=staged)
+    except TooLargeError as error:
+        for item in staged.slices:
+            store.remove(item.path)
+        raise ChargesRefusedError("too_large", str(error)) from error
 
 
 def _refuse(context: JobContext, delivery: Delivery, refusal: ChargesRefusedError) -> None:
@@ -101,9 +111,9 @@ def _stage(work: _Work) -> Staged:
             engine.write(reading.charges, typed)
             work.context.report(rows // 2, rows, _("Writing charges"))
             charges = engine.text_table(typed).drop("file_row_number")
-            slices = _store_slices(work, engine, charges, typed)
             totals = totals_document(engine.rows(totals_by_currency(charges)))
             report = _report(engine, reading, charges)
+            slices = _store_slices(work, engine, charges, typed)
         except TooLargeError as error:
             raise ChargesRefusedError("too_large", str(error)) from error
     report["same_content"] = same_content
@@ -199,6 +209,7 @@ def _store_slices(
                 engine.write(selected, target)
 
         slice_id = uuid4()
+        totals = totals_document(engine.rows(totals_by_currency(selected)))
         partition = {"source": str(work.delivery.source_id), "billing_period": period}
         stored = store.store(dataset=DATASET, partition=partition, version=slice_id, write=write)
         staged.append(
@@ -209,9 +220,7 @@ def _store_slices(
                 path=stored.path,
                 size_bytes=stored.size_bytes,
                 rows=periods[period],
-                totals=totals_document(
-                    engine.rows(totals_by_currency(engine.table([stored.path])))
-                ),
+                totals=totals,
             )
         )
     return staged
