@@ -30,6 +30,7 @@ __all__ = [
 
 log = structlog.get_logger(__name__)
 RINGS_AT_ONCE = 200
+MESSAGE_LIVES_S = 60.0  # a late ring is no loss, a pile of old ones is
 JobFunction = Callable[[JobContext], Mapping[str, Any] | None]
 
 
@@ -101,7 +102,7 @@ def _insert_once(wish: Job) -> Job:
 
 
 def _ring(job_id: UUID) -> None:
-    DOORBELL.ring(job_id, expires_s=settings.JOB_RING_AGAIN_S)
+    DOORBELL.ring(job_id, expires_s=MESSAGE_LIVES_S)
 
 
 def run_job(job_id: UUID, *, holder: str = "inline") -> None:

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
@@ -31,6 +31,7 @@ def _kinds(settings) -> None:
     settings.JOB_LEASE_S = LEASE_S
     settings.JOB_BACKOFF_S = 0.1
     settings.JOB_RING_AGAIN_S = 1
+    settings.JOB_TIME_LIMIT_S = TIME_LIMIT_S
 
 
 def database_url() -> str:
@@ -48,6 +49,17 @@ def worker_environment() -> dict[str, str]:
         "COSTWATCH_JOB_TIME_LIMIT_S": str(TIME_LIMIT_S),
         "COSTWATCH_LOG_LEVEL": "INFO",
     }
+
+
+def children_of(parent: int) -> list[int]:
+    """The processes that this one has started and that are still there."""
+    found = []
+    for status in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            text = status.read_text()
+            if int(text.rpartition(")")[2].split()[1]) == parent:
+                found.append(int(text.split()[0]))
+    return found
 
 
 class Worker:
@@ -79,10 +91,12 @@ class Worker:
 
     def kill_all(self) -> None:
         """kill -9 of the worker and its children: the machine went dark."""
-        children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text()
+        children = children_of(self.process.pid)
+        assert children
+        self.process.send_signal(signal.SIGSTOP)  # or it would replace the children
+        for pid in children:
+            os.kill(pid, signal.SIGKILL)
         self.kill_parent()
-        for pid in children.split():
-            os.kill(int(pid), signal.SIGKILL)
 
     def kill_parent(self) -> None:
         """kill -9 of the worker alone: its children are orphans."""

@@ -19,20 +19,10 @@ from jobs.selectors import job_progress, recent_jobs
 from jobs.services import enqueue, note_worker_lost, ring_waiting, run_job
 from tests import builders
 from tests.jobs import kinds
+from tests.jobs.builders import ask
 from tests.jobs.conftest import REPOSITORY, worker_environment
 
 pytestmark = pytest.mark.django_db
-
-
-def ask(kind="count", *, dedupe_key=None, **payload) -> Job:
-    return enqueue(
-        organisation_id=builders.organisation().pk,
-        kind=f"tests.{kind}",
-        scope="organisation",
-        payload=payload,
-        dedupe_key=dedupe_key,
-        title="Count rows",
-    )
 
 
 def make_due(job: Job) -> None:
