@@ -139,13 +139,13 @@ def computed_hours(site: SiteRecord, window: Window) -> HourTable:
     reach = int(gap_s * MICROSECOND_PER_S)
     devices = list(window.device_ids)
     samples = _read(
-        "SELECT device_id, at, power_w FROM carbon_powersample "
-        "WHERE device_id = ANY(%s) AND at >= %s AND at < %s",
-        [devices, instant_of(window.start - reach), instant_of(window.end + reach)],
         SAMPLE_KINDS,
+        "FROM carbon_powersample WHERE device_id = ANY(%s) AND at >= %s AND at < %s",
+        [devices, instant_of(window.start - reach), instant_of(window.end + reach)],
     )
     metered = _read(
-        'SELECT device_id, start, "end", energy_millijoule FROM carbon_meteredinterval '
+        INTERVAL_KINDS,
+        "FROM carbon_meteredinterval "
         'WHERE device_id = ANY(%s) AND start >= %s AND start < %s AND "end" > %s',
         [
             devices,
@@ -153,7 +153,6 @@ def computed_hours(site: SiteRecord, window: Window) -> HourTable:
             instant_of(window.end + reach),
             instant_of(window.start - reach),
         ],
-        INTERVAL_KINDS,
     )
     sampled = integrate_samples(
         samples["device_id"], samples["at"], samples["power_w"], max_gap_s=gap_s
@@ -167,19 +166,18 @@ def computed_hours(site: SiteRecord, window: Window) -> HourTable:
     return energy_by_hour(sampled, pieces, start=window.start, end=window.end)
 
 
-def _read(query: str, params: list[Any], kinds: dict[str, str]) -> dict[str, Any]:
+def _read(kinds: dict[str, str], source: str, params: list[Any]) -> dict[str, Any]:
     with connection.cursor() as cursor:
-        return binary_rows.read(cursor, query, params, kinds)
+        return binary_rows.read(cursor, kinds, source, params)
 
 
 def stored_hours(window: Window) -> dict[str, Ints]:
     """The current versions of a window, by device and hour."""
-    names = ", ".join(HOUR_KINDS)
     found = _read(
-        f"SELECT {names} FROM carbon_energyhour WHERE device_id = ANY(%s) "  # noqa: S608 - our names
+        HOUR_KINDS,
+        "FROM carbon_energyhour WHERE device_id = ANY(%s) "
         "AND hour >= %s AND hour < %s AND superseded_at IS NULL",
         [list(window.device_ids), instant_of(window.start), instant_of(window.end)],
-        HOUR_KINDS,
     )
     order = np.lexsort((found["hour"], found["device_id"]))
     return {name: values[order] for name, values in found.items()}

@@ -170,7 +170,8 @@ def _clashes_with_stored(rows: _Rows, good: Ints) -> Iterable[int]:
         return []
     start, end, device = rows.readings.start, rows.readings.end, rows.device
     stored = _read(
-        'SELECT device_id, start, "end", energy_millijoule FROM carbon_meteredinterval '
+        INTERVAL_KINDS,
+        "FROM carbon_meteredinterval "
         'WHERE device_id = ANY(%s) AND start < %s AND start > %s AND "end" > %s',
         [
             [int(one) for one in np.unique(device[good])],
@@ -178,17 +179,16 @@ def _clashes_with_stored(rows: _Rows, good: Ints) -> Iterable[int]:
             instant_of(int(start[good].min()) - LONGEST_MICROSECOND - 1),
             instant_of(int(start[good].min())),
         ],
-        INTERVAL_KINDS,
     )
     if not len(stored["device_id"]):
         return []
     return [int(row) for row in good[_overlaps(device[good], start[good], end[good], stored)]]
 
 
-def _read(query: str, params: list[Any], kinds: dict[str, str]) -> dict[str, Ints]:
-    """The columns of a query of ours."""
+def _read(kinds: dict[str, str], source: str, params: list[Any]) -> dict[str, Ints]:
+    """Columns of a table of ours."""
     with connection.cursor() as cursor:
-        return binary_rows.read(cursor, query, params, kinds)
+        return binary_rows.read(cursor, kinds, source, params)
 
 
 def _overlaps(device: Ints, start: Ints, end: Ints, stored: dict[str, Ints]) -> Mask:

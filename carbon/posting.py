@@ -7,6 +7,7 @@ from datetime import date, datetime
 from typing import Any, Final
 from uuid import UUID
 
+import numpy as np
 from django.db import connection
 
 from carbon.adapters import binary_rows
@@ -149,11 +150,13 @@ def _site_hours(site_id: UUID, *, start: int, end: int) -> HourTable:
     with connection.cursor() as cursor:
         found = binary_rows.read(
             cursor,
-            f"SELECT {', '.join(kinds)} FROM carbon_energyhour WHERE site_id = %s "  # noqa: S608 - ours
-            "AND hour >= %s AND hour < %s AND superseded_at IS NULL ORDER BY device_id, hour",
-            [site_id, instant_of(start), instant_of(end)],
             kinds,
+            "FROM carbon_energyhour WHERE site_id = %s AND hour >= %s AND hour < %s "
+            "AND superseded_at IS NULL",
+            [site_id, instant_of(start), instant_of(end)],
         )
+    order = np.lexsort((found["hour"], found["device_id"]))
+    found = {name: values[order] for name, values in found.items()}
     return HourTable(device=found.pop("device_id"), **found)
 
 

@@ -1,6 +1,6 @@
-"""PostgreSQL's binary COPY format from and to numpy columns; opens no connection."""
+"""PostgreSQL's binary values from and to numpy columns; opens no connection."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 from uuid import UUID
 
@@ -17,6 +17,13 @@ _WIDTHS: Final = {
     "float8": ">f8",
     "timestamptz": ">i8",
     "uuid": "V16",
+}
+
+_SENDERS: Final = {
+    "int2": "int2send",
+    "int8": "int8send",
+    "float8": "float8send",
+    "timestamptz": "timestamptz_send",
 }
 
 Column = npt.NDArray[Any]
@@ -46,18 +53,6 @@ def encode(columns: Sequence[tuple[str, Column | UUID | int]], *, rows: int) -> 
     return _HEADER + table.tobytes() + _TRAILER
 
 
-def decode(blocks: Iterable[bytes | memoryview], kinds: Mapping[str, str]) -> dict[str, Column]:
-    """The columns of COPY TO STDOUT (FORMAT BINARY); no column may hold NULL."""
-    body = b"".join(bytes(block) for block in blocks)[len(_HEADER) : -len(_TRAILER)]
-    table = np.frombuffer(body, dtype=_row_type(list(kinds.values())))
-    columns: dict[str, Column] = {}
-    for position, (name, kind) in enumerate(kinds.items()):
-        native = np.dtype(_WIDTHS[kind]).newbyteorder("=")
-        values = table[f"value{position}"].astype(native)
-        columns[name] = values + _EPOCH_SHIFT_MICROSECOND if kind == "timestamptz" else values
-    return columns
-
-
 def write(
     cursor: Any, target: str, columns: Mapping[str, tuple[str, Column | UUID | int]], *, rows: int
 ) -> None:
@@ -68,8 +63,21 @@ def write(
 
 
 def read(
-    cursor: Any, query: str, params: Sequence[object], kinds: Mapping[str, str]
+    cursor: Any, kinds: Mapping[str, str], source: str, params: Sequence[object]
 ) -> dict[str, Column]:
-    """The columns of a query of our own, in the order of `kinds`."""
-    with cursor.copy(f"COPY ({query}) TO STDOUT (FORMAT BINARY)", params) as copy:
-        return decode(copy, kinds)
+    """The columns `kinds` of `source` (our own FROM and WHERE), in no order; none may hold NULL.
+
+    The server packs the rows of each device into one value: COPY TO would cost a message a row.
+    """
+    packed = " || ".join(f'{_SENDERS[kind]}("{name}")' for name, kind in kinds.items())
+    cursor.execute(
+        f"SELECT string_agg({packed}, ''::bytea) {source} GROUP BY device_id",
+        list(params),
+    )
+    body = b"".join(bytes(row[0]) for row in cursor.fetchall())
+    table = np.frombuffer(body, dtype=[(name, _WIDTHS[kind]) for name, kind in kinds.items()])
+    columns: dict[str, Column] = {}
+    for name, kind in kinds.items():
+        values = table[name].astype(np.dtype(_WIDTHS[kind]).newbyteorder("="))
+        columns[name] = values + _EPOCH_SHIFT_MICROSECOND if kind == "timestamptz" else values
+    return columns
