@@ -25,13 +25,14 @@ from carbon.metering import (
     energy_by_hour,
     integrate_samples,
 )
-from carbon.models import OpenHours
+from carbon.models import OpenHours, PowerSample
 from carbon.posting import post_hours
 from carbon.site_factors import dated_factors, max_gap_s
 from formulae.units import MICROSECOND_PER_S
 from runs.records import SiteRecord
 
 DEVICE_HOURS_AT_ONCE: Final = 500_000
+SAMPLED_DEVICE_HOURS_AT_ONCE: Final = 20_000
 MEASURES: Final = (
     "measured_millijoule",
     "spread_millijoule",
@@ -91,8 +92,14 @@ def _windows(marks: Sequence[OpenHours], limit: int | None) -> Iterator[Window]:
 
 
 def windows_of(whole: Window) -> Iterator[Window]:
-    """A window cut into such as can be held in memory."""
-    hours = max(24, DEVICE_HOURS_AT_ONCE // max(1, len(whole.device_ids))) * HOUR_MICROSECOND
+    """A window cut into such as can be held in memory; samples take far more than intervals."""
+    sampled = PowerSample.objects.filter(
+        device_id__in=whole.device_ids,
+        at__gte=instant_of(whole.start),
+        at__lt=instant_of(whole.end),
+    ).exists()
+    at_once = SAMPLED_DEVICE_HOURS_AT_ONCE if sampled else DEVICE_HOURS_AT_ONCE
+    hours = max(1, at_once // max(1, len(whole.device_ids))) * HOUR_MICROSECOND
     for low in range(whole.start, whole.end, hours):
         yield replace(whole, start=low, end=min(low + hours, whole.end))
 

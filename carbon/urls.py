@@ -3,22 +3,23 @@
 from django.urls import URLPattern, URLResolver, path
 
 from carbon import api
-from carbon.views import power, sites
+from carbon.views import power as power_pages
+from carbon.views import sites as site_pages
 
 urlpatterns: list[URLPattern | URLResolver] = [
-    path("sites/", sites.sites, name="sites"),
-    path("sites/new/", sites.site_new, name="site_new"),
-    path("sites/<slug:slug>/", sites.site, name="site"),
-    path("sites/<slug:slug>/edit/", sites.site_edit, name="site_edit"),
-    path("sites/<slug:slug>/factors/", sites.site_factor_add, name="site_factor_add"),
+    path("sites/", site_pages.sites, name="sites"),
+    path("sites/new/", site_pages.site_new, name="site_new"),
+    path("sites/<slug:slug>/", site_pages.site, name="site"),
+    path("sites/<slug:slug>/edit/", site_pages.site_edit, name="site_edit"),
+    path("sites/<slug:slug>/factors/", site_pages.site_factor_add, name="site_factor_add"),
     path(
         "sites/<slug:slug>/factors/<uuid:factor_id>/withdraw/",
-        sites.site_factor_withdraw,
+        site_pages.site_factor_withdraw,
         name="site_factor_withdraw",
     ),
-    path("sites/<slug:slug>/assign/", sites.site_assign, name="site_assign"),
-    path("power/", power.power, name="power"),
-    path("power/<uuid:job_id>/", power.power_delivery, name="power_delivery"),
+    path("sites/<slug:slug>/assign/", site_pages.site_assign, name="site_assign"),
+    path("power/", power_pages.power, name="power"),
+    path("power/<uuid:job_id>/", power_pages.power_delivery, name="power_delivery"),
 ]
 api_urlpatterns: list[URLPattern | URLResolver] = [
     path("power/batches", api.PowerBatchesView.as_view(), name="api_power_batches"),

@@ -1,1 +1,1 @@
-"""Pages of the room `carbon`: sites with their factors, power deliveries."""
+"""Pages of the room `carbon`: sites and their factors, power deliveries."""
