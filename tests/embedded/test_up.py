@@ -59,11 +59,7 @@ def test_up_serves_and_takes_all_its_processes_with_it(running: subprocess.Popen
     assert f"http://localhost:{port}/" in said
     assert "demo-costwatch" in said
     below = everything_below(running.pid)
-    for what in (
-        "granian",
-        "celery -A costwatch --quiet worker",
-        "celery -A costwatch --quiet beat",
-    ):
+    for what in ("-m granian", "-A costwatch worker", "-A costwatch.beat beat"):
         assert what in command_lines(below)
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
     connection.request("GET", "/healthz")

@@ -1,7 +1,6 @@
 """`manage.py serve`: the web server as in production. Starts no worker."""
 
 import os
-import sys
 from argparse import ArgumentParser
 from typing import Any
 
@@ -9,6 +8,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
 from costwatch.bind import BadBindError, parse_bind, require_free
+from costwatch.web_command import web_command
 
 
 class Command(BaseCommand):
@@ -24,10 +24,5 @@ class Command(BaseCommand):
             require_free(bind)
         except BadBindError as error:
             raise CommandError(str(error)) from error
-        command = [sys.executable, "-m", "granian", "--interface", "wsgi"]
-        command += ["--host", bind.host, "--port", str(bind.port), "--no-ws"]
-        command += ["--workers", str(settings.WEB_WORKERS)]
-        command += ["--blocking-threads", str(settings.WEB_THREADS)]
-        command += ["--log-level", "warning", "--workers-kill-timeout", "10s"]
-        os.chdir(settings.BASE_DIR)
-        os.execv(sys.executable, [*command, "costwatch.wsgi:application"])  # noqa: S606 no shell is meant
+        command = web_command(bind)
+        os.execv(command[0], command)  # noqa: S606 no shell is meant

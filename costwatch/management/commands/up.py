@@ -12,6 +12,7 @@ from django.core.management.base import BaseCommand, CommandError
 from costwatch.bind import BadBindError, Bind, parse_bind, require_free
 from costwatch.demo import story
 from costwatch.supervisor import supervise
+from costwatch.web_command import web_command
 
 READY = """
   Costwatch is ready:  {url}
@@ -25,6 +26,7 @@ STOP = """
   Ctrl-C stops everything.
 """
 READY_TIMEOUT_S = 1.0
+BELOW_THE_WEB = ("nice", "-n", "5")  # pages stay quick while a bill is read
 # Six lines at every start for whoever chose to be root, in a container say.
 ROOT_IS_MEANT = "ignore:You're running the worker with superuser privileges"
 
@@ -43,7 +45,7 @@ class Command(BaseCommand):
         except BadBindError as error:
             raise CommandError(str(error)) from error
         status = supervise(
-            _commands(options["bind"]), is_ready=lambda: _answers(bind), when_ready=_welcome(bind)
+            _commands(bind), is_ready=lambda: _answers(bind), when_ready=_welcome(bind)
         )
         if status:
             sys.exit(status)
@@ -59,14 +61,18 @@ def _welcome(bind: Bind) -> str:
     return READY.format(url=bind.local_url) + (demo if settings.INSECURE_HTTP else "") + STOP
 
 
-def _commands(bind: str) -> dict[str, list[str]]:
-    celery = [sys.executable, "-W", ROOT_IS_MEANT, "-m", "celery", "-A", "costwatch", "--quiet"]
+def _commands(bind: Bind) -> dict[str, list[str]]:
+    celery = [*BELOW_THE_WEB, sys.executable, "-W", ROOT_IS_MEANT, "-m", "celery", "--quiet"]
     worker = ["worker", "--loglevel", "WARNING", "--without-mingle", "--without-gossip"]
     schedule = Path(settings.DATA_DIR) / "beat-schedule"
+    beat = ["beat", "--loglevel", "WARNING", "--pidfile=", "-s", str(schedule)]
     return {
-        "web": [sys.executable, str(settings.BASE_DIR / "manage.py"), "serve", "--bind", bind],
-        "worker": [*celery, *worker, "--concurrency", str(settings.WORKER_PROCESSES)],
-        "beat": [*celery, "beat", "--loglevel", "WARNING", "--pidfile=", "-s", str(schedule)],
+        "web": web_command(bind),
+        "worker": [
+            *(*celery, "-A", "costwatch", *worker),
+            *("--concurrency", str(settings.WORKER_PROCESSES)),
+        ],
+        "beat": [*celery, "-A", "costwatch.beat", *beat],
     }
 
 
