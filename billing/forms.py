@@ -8,7 +8,7 @@ from django.utils.translation import gettext_lazy as _
 
 from billing.models import AllocationRule
 from billing.services import RuleWish
-from formulae.periods import PeriodError, month_from_label
+from formulae.periods import InstantError, PeriodError, month_from_label
 
 
 class _ManyFiles(forms.ClearableFileInput):
@@ -56,7 +56,7 @@ class UploadForm(forms.Form):
         if period:
             try:
                 month_from_label(period)
-            except PeriodError as error:
+            except (InstantError, PeriodError) as error:
                 raise forms.ValidationError(str(error)) from error
         return period
 

@@ -16,7 +16,7 @@ from billing.adapters import AUTO, FORMATS
 from billing.models import Delivery, DeliveryFile, Source
 from billing.records import ChargesRefusedError
 from billing.services.locking import lock_blobs
-from formulae.periods import PeriodError, month_from_label
+from formulae.periods import InstantError, PeriodError, month_from_label
 from jobs import services as jobs
 from jobs.records import UnknownJobError
 from jobs.selectors import job_progress
@@ -108,7 +108,7 @@ def _check(wish: NewDelivery) -> None:
     for period in wish.periods:
         try:
             month_from_label(period)
-        except PeriodError as error:
+        except (InstantError, PeriodError) as error:
             raise ValidationError({"period": str(error)}) from error
 
 

@@ -1,0 +1,208 @@
+"""Pages and REST doors of bills: who may, what they see, what they are told."""
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.urls import reverse
+
+from billing.models import Delivery
+from jobs.services import run_job
+from projects.records import OrganisationRole, Role, Scope
+from tests.billing.builders import charge, focus_csv, imported
+from tests.builders import organisation, person, project, token, with_token
+
+pytestmark = pytest.mark.django_db(transaction=True)
+BILL = focus_csv([charge(BilledCost="1.50")])
+
+
+@pytest.fixture
+def admin(client):
+    client.force_login(person("admin", role=OrganisationRole.ADMIN))
+    return client
+
+
+def upload(client, content: bytes = BILL, **fields: str):
+    file = SimpleUploadedFile(fields.pop("name", "bill.csv"), content)
+    data = {"file": [file], "source": "aws", "period": "", **fields}
+    return client.post(reverse("import_upload"), data)
+
+
+def test_an_upload_leads_to_its_report(admin):
+    answer = upload(admin)
+
+    assert answer.status_code == 303
+    delivery = Delivery.objects.get()
+    assert "hx-get" in admin.get(answer.url).content.decode()
+    run_job(delivery.job_id)
+    page = admin.get(answer.url).content.decode()
+    assert "$1.50" in page
+    assert "other_compute" in page
+    assert str(delivery.pk) in admin.get(reverse("imports")).content.decode()
+
+
+def test_a_refused_delivery_says_where_and_why(admin):
+    answer = upload(admin, focus_csv([charge(), charge(BilledCost="free")]))
+    run_job(Delivery.objects.get().job_id)
+
+    page = admin.get(answer.url).content.decode()
+
+    for words in ("bill.csv", "BilledCost", "free", "<dd>3</dd>"):
+        assert words in page.replace("\n", "")
+
+
+def test_a_file_that_is_no_csv_is_refused_in_the_form(admin):
+    answer = upload(admin, b"PK\x03\x04")
+
+    assert answer.status_code == 422
+    assert "zip" in answer.content.decode()
+    assert not Delivery.objects.exists()
+
+
+def test_a_month_that_is_none_is_refused_in_the_form(admin):
+    assert upload(admin, period="2026-13").status_code == 422
+
+
+def test_a_shrinking_month_is_confirmed_on_its_page(admin):
+    imported(focus_csv([charge(), charge(Tags="{}")]))
+    answer = upload(admin)
+    delivery = Delivery.objects.latest("received_at")
+    run_job(delivery.job_id)
+    assert "Publish the smaller months" in admin.get(answer.url).content.decode()
+
+    admin.post(reverse("import_decide", args=[delivery.pk]), {"decision": "confirm"})
+    delivery.refresh_from_db()
+    run_job(delivery.job_id)
+
+    delivery.refresh_from_db()
+    assert delivery.state == Delivery.State.PUBLISHED
+
+
+def test_rules_are_added_and_removed_on_their_page(admin):
+    project("moe")
+    imported(BILL)
+    rule = {"match": "sub_account", "key": "", "value": "222222222222", "project": "moe"}
+
+    answer = admin.post(reverse("import_rules"), rule)
+
+    assert answer.status_code == 302
+    assert "222222222222" in admin.get(answer.url).content.decode()
+    assert admin.post(reverse("import_rule_remove", args=[1])).status_code == 302
+    assert "222222222222" not in admin.get(reverse("import_rules")).content.decode()
+
+
+def test_hostile_text_of_a_bill_stays_text(admin):
+    hostile = "<img src=x onerror=alert(1)>"
+    delivery = imported(focus_csv([charge(ChargeClass=hostile, **{hostile: "x"})]))
+
+    page = admin.get(reverse("import_detail", args=[delivery.pk])).content.decode()
+
+    assert "<img" not in page
+    assert "&lt;img" in page
+
+
+def test_an_analyst_uploads_but_does_not_see_other_peoples_totals(client):
+    analyst = person("ana")
+    project("moe", members=[(analyst, Role.ANALYST)])
+    foreign = imported(BILL)
+    client.force_login(analyst)
+
+    assert "$1.50" not in client.get(reverse("imports")).content.decode()
+    assert "$1.50" not in client.get(reverse("import_detail", args=[foreign.pk])).content.decode()
+    assert upload(client, focus_csv([charge(BilledCost="2")])).status_code == 303
+    assert client.get(reverse("import_rules")).status_code == 403
+
+
+def test_a_viewer_neither_uploads_nor_sees_deliveries(client):
+    viewer = person("vic")
+    project("moe", members=[(viewer, Role.VIEWER)])
+    delivery = imported(BILL)
+    client.force_login(viewer)
+
+    assert client.get(reverse("imports")).status_code == 200
+    assert str(delivery.pk) not in client.get(reverse("imports")).content.decode()
+    assert client.get(reverse("import_upload")).status_code == 403
+    assert client.get(reverse("import_detail", args=[delivery.pk])).status_code == 404
+
+
+def test_another_organisations_delivery_does_not_exist(client):
+    delivery = imported(BILL)
+    other = organisation("other")
+    client.force_login(person("eve", role=OrganisationRole.ADMIN, of=other))
+
+    assert client.get(reverse("import_detail", args=[delivery.pk])).status_code == 404
+    decision = client.post(reverse("import_decide", args=[delivery.pk]), {"decision": "decline"})
+    assert decision.status_code == 404
+
+
+def send(client, content: bytes = BILL, *, key: str | None = None, **fields):
+    headers = {"Idempotency-Key": key} if key else {}
+    data = {"file": SimpleUploadedFile("bill.csv", content), "source": "aws", **fields}
+    return client.post("/api/v1/charges/imports", data, headers=headers)
+
+
+def test_the_api_takes_a_bill_and_tells_how_it_went():
+    client = with_token(token(Scope.UPLOAD_BILLING))
+
+    answer = send(client)
+
+    assert answer.status_code == 202
+    assert answer.json()["batches"][0]["already_imported"] is False
+    run_job(Delivery.objects.get().job_id)
+    read = client.get(answer.headers["Location"]).json()
+    assert (read["state"], read["rows"]) == ("published", 1)
+    assert read["totals"][0]["billed_cost"] == "1.5"
+
+
+def test_the_api_answers_the_same_bytes_with_200():
+    client = with_token(token(Scope.UPLOAD_BILLING))
+    send(client)
+    run_job(Delivery.objects.get().job_id)
+
+    answer = send(client)
+
+    assert answer.status_code == 200
+    assert answer.json()["already_imported"] is True
+
+
+def test_the_api_replays_an_answer_under_its_key():
+    client = with_token(token(Scope.UPLOAD_BILLING))
+
+    first, again = send(client, key="k1"), send(client, key="k1")
+
+    assert (first.status_code, again.status_code) == (202, 202)
+    assert first.json() == again.json()
+    assert send(client, focus_csv([charge(Tags="{}")]), key="k1").status_code == 422
+    assert Delivery.objects.count() == 1
+
+
+@pytest.mark.parametrize(
+    ("content", "status"), [(b"PK\x03\x04", 415), ("a,b".encode("utf-16"), 400)]
+)
+def test_the_api_refuses_what_is_no_csv(content, status):
+    answer = send(with_token(token(Scope.UPLOAD_BILLING)), content)
+
+    assert answer.status_code == status
+    assert set(answer.json()) >= {"code", "message"}
+    assert not Delivery.objects.exists()
+
+
+def test_the_api_needs_a_token_for_uploads():
+    assert send(with_token(token(Scope.READ_COSTS))).status_code == 403
+
+
+def test_a_projects_costs_are_read_over_the_api():
+    project("moe")
+    client = with_token(token(Scope.READ_COSTS))
+
+    answer = client.get("/api/v1/projects/moe/costs?group_by=day,x_cost_class&basis=effective")
+
+    assert answer.status_code == 200
+    assert answer.json() == {
+        "basis": "effective",
+        "from": None,
+        "to": None,
+        "rows": [],
+        "total": [],
+    }
+    assert client.get("/api/v1/projects/moe/costs?group_by=colour").status_code == 400
+    assert client.get("/api/v1/projects/moe/costs?from=31.05.2026").status_code == 400
+    assert client.get("/api/v1/projects/nobody/costs").status_code == 404
