@@ -7,7 +7,7 @@ from uuid import UUID
 
 from jobs.records import JobProgress, JobState
 from jobs.selectors import job_progress, recent_jobs
-from jobs.services import run_job
+from jobs.services import ring_waiting, run_job
 
 POLL_S: Final = 0.2
 PATIENCE_S: Final = 600.0
@@ -31,6 +31,7 @@ def finish_job(job_id: UUID, organisation_id: UUID) -> JobProgress:
             break
         if time.monotonic() > deadline:
             raise InlineJobError(f"{progress.title} is not over after {PATIENCE_S:.0f} s")
+        ring_waiting()  # frees a job whose worker was killed
         time.sleep(POLL_S)
     if progress.state != JobState.SUCCEEDED:
         raise InlineJobError(f"{progress.title}: {progress.error}")

@@ -5,6 +5,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
+from itertools import chain
 from typing import Final
 
 import numpy as np
@@ -99,16 +100,25 @@ def _device_columns() -> list[tuple[str, str]]:
     ]
 
 
-def _lines(hour: HourOfFleet, devices: list[tuple[str, str]]) -> list[str]:
-    """The CSV lines of one hour."""
+def _add_lines(lines: list[list[str]], hour: HourOfFleet, devices: list[tuple[str, str]]) -> None:
+    """Add the CSV line of one hour to each device that reports it."""
     when = f"{instant_text(hour.start)},{instant_text(hour.start + HOUR)}"
-    return [
-        f"{when},{uuid},{energy},{place},{hour.run}\n"
-        for (uuid, place), energy, is_there in zip(
-            devices, hour.energy_millijoule.tolist(), hour.reported.tolist(), strict=False
-        )
-        if is_there
-    ]
+    for of_device, (uuid, place), energy, is_there in zip(
+        lines, devices, hour.energy_millijoule.tolist(), hour.reported.tolist(), strict=False
+    ):
+        if is_there:
+            of_device.append(f"{when},{uuid},{energy},{place},{hour.run}\n")
+
+
+def _file(month: date, lines: list[list[str]]) -> PowerFile:
+    """A month's lines device by device, as meters write them, and as databases like them."""
+    text = HEADER + "".join(chain.from_iterable(lines))
+    return PowerFile(
+        month=month,
+        name=f"demo-power-{month:%Y-%m}.csv.gz",
+        content=gzip.compress(text.encode(), compresslevel=1, mtime=0),
+        rows=sum(map(len, lines)),
+    )
 
 
 def _add(day: EnergyOfDay | None, hour: HourOfFleet) -> EnergyOfDay:
@@ -129,19 +139,11 @@ def build_power(
 ) -> tuple[tuple[PowerFile, ...], EnergyLedger]:
     """All energy intervals of the demo by month, and the ledger of what they say."""
     devices = _device_columns()
-    lines: defaultdict[date, list[str]] = defaultdict(list)
+    lines: defaultdict[date, list[list[str]]] = defaultdict(lambda: [[] for _ in devices])
     days: dict[date, EnergyOfDay] = {}
     for hour in fleet_hours(seed):
         day = hour.start.date()
-        lines[day.replace(day=1)].extend(_lines(hour, devices))
+        _add_lines(lines[day.replace(day=1)], hour, devices)
         days[day] = _add(days.get(day), hour)
-    files = tuple(
-        PowerFile(
-            month=month,
-            name=f"demo-power-{month:%Y-%m}.csv.gz",
-            content=gzip.compress((HEADER + "".join(rows)).encode(), compresslevel=1, mtime=0),
-            rows=len(rows),
-        )
-        for month, rows in sorted(lines.items())
-    )
+    files = tuple(_file(month, of_month) for month, of_month in sorted(lines.items()))
     return files, EnergyLedger(days=days)
