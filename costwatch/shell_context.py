@@ -25,5 +25,7 @@ def shell(request: HttpRequest) -> dict[str, Any]:
     if user is not None and user.is_authenticated and user.organisation_id:
         actor = actor_of(request)
         context["actor"] = actor
-        context["shell_projects"] = projects_for(actor)
+        seen = list(projects_for(actor))
+        context["shell_projects"] = seen
+        context["holds_synthetic"] = any(project.is_synthetic for project in seen)
     return context

@@ -12,6 +12,7 @@ from planning.records import PlanLineRecord
 from planning.services import LineChange
 from runs.records import AcceleratorSpec
 
+MAIN_RUN = "main_run"
 SUFFIXES = {"": 1.0, "K": 1e3, "M": 1e6, "B": 1e9, "T": 1e12}
 COUNT = re.compile(r"^(\d+(?:\.\d+)?(?:[eE]\d{1,2})?)\s*([KMBT]?)$")
 
@@ -176,12 +177,16 @@ class PlanLineForm(forms.Form):
     def for_line(cls, line: PlanLineRecord, data: Any = None) -> "PlanLineForm":
         """The form of one line, filled from the line or from what was posted."""
         initial: dict[str, Decimal | date | None] = {
-            "percent": None if line.fraction is None else (line.fraction * 100).normalize(),
+            "percent": None if line.fraction is None else _percent(line.fraction),
             "amount": line.amount if line.fraction is None else None,
             "starts_on": line.starts_on,
             "ends_on": line.ends_on,
         }
-        return cls(data, prefix=line.key, initial=initial)
+        form = cls(data, prefix=line.key, initial=initial)
+        if line.key == MAIN_RUN:
+            # 1.0x is the estimate's word: only its dates may move.
+            form.fields["percent"].disabled = form.fields["amount"].disabled = True
+        return form
 
     def change(self, key: str) -> LineChange:
         """What was posted, as the service takes it."""
@@ -193,6 +198,15 @@ class PlanLineForm(forms.Form):
             starts_on=self.cleaned_data["starts_on"],
             ends_on=self.cleaned_data["ends_on"],
         )
+
+
+def _percent(fraction: Decimal) -> Decimal:
+    """A fraction in percent, without trailing zeros or an exponent.
+
+    >>> _percent(Decimal("0.200000000")), _percent(Decimal("1.00"))
+    (Decimal('20'), Decimal('100'))
+    """
+    return Decimal(format((fraction * 100).normalize(), "f"))
 
 
 class ApprovePlanForm(forms.Form):

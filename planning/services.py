@@ -207,6 +207,9 @@ def change_lines(actor: Actor, version: PlanVersion, changes: list[LineChange]) 
     lines = {line.key: line for line in draft.lines.all()}
     for change in changes:
         line = lines[change.key]
+        changes_amount = change.amount is not None or change.fraction not in (None, line.fraction)
+        if change.key == "main_run" and changes_amount:
+            raise PlanError(_("The main run is the estimate's 1.0×: estimate again to change it."))
         if change.fraction is not None:
             line.fraction = change.fraction
         if change.amount is not None:

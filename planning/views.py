@@ -70,9 +70,8 @@ def estimate_new(request: HttpRequest) -> HttpResponse:
                 form.add_error(field if field in form.fields else None, why)
         else:
             return redirect("estimate", estimate_id=estimate.pk)
-    status = 422 if form.errors else 200
     context = {"form": form, "presets": PRESETS, "preset": preset}
-    return render(request, "planning/estimate_new.html", context, status=status)
+    return render(request, "planning/estimate_new.html", context)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -95,7 +94,7 @@ def estimate(request: HttpRequest, estimate_id: UUID) -> HttpResponse:
         else:
             return redirect("plan", slug=project.slug)
     context = {**_answer_context(found), "form": form, "has_projects": bool(choices)}
-    return render(request, "planning/estimate.html", context, status=422 if form.errors else 200)
+    return render(request, "planning/estimate.html", context)
 
 
 def _answer_context(found: Estimate) -> dict[str, Any]:
