@@ -1,15 +1,17 @@
 """What the pages of sites show, put together from the rooms' reads; nothing is written."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
+from itertools import accumulate
 from typing import Any
 from uuid import UUID
 
 from django.utils.translation import gettext as _
 
 from carbon.posting import factors_by_day
-from carbon.records import DatedFactor, EmissionSummary, FactorUsed
-from carbon.selectors import emissions_summary, energy_by_day
+from carbon.records import DatedFactor, EmissionSummary, EnergyDay, FactorUsed
+from carbon.selectors import emissions_summary
 from carbon.site_factors import ALWAYS, dated_factors
 from projects.access import projects_for
 from projects.records import Actor
@@ -132,25 +134,21 @@ def assigned_devices(
     return rows
 
 
-def energy_figure(organisation_id: UUID, site_id: UUID, *, days: int) -> Any:
-    """Accelerator energy of the last days with data, summed up; None without any."""
-    found = energy_by_day(organisation_id, None, site_id=site_id)[-days:]
-    if not found:
+def energy_figure(days: Sequence[EnergyDay]) -> Any:
+    """Accelerator energy summed up day by day; None for fewer than two days."""
+    if len(days) < 2:
         return None
-    total, values = 0.0, []
-    for one in found:
-        total += one.accelerator_energy_kwh
-        values.append(total)
+    sums = accumulate(one.accelerator_energy_kwh for one in days)
     chart = TimeChart(
         stacked=[
             Series(
                 name=_("Accelerators"),
-                days=[one.day for one in found],
-                values=values,
+                days=[one.day for one in days],
+                values=list(sums),
                 colour="series-3",
             )
         ],
-        starts_on=found[0].day,
-        ends_on=found[-1].day,
+        starts_on=days[0].day,
+        ends_on=days[-1].day,
     )
     return cumulative_area_figure(chart, quantity="energy")

@@ -15,7 +15,12 @@ from carbon import services
 from carbon.factors import published_pues
 from carbon.forms import AssignForm, FactorForm, SiteForm
 from carbon.records import HOST_FACTOR_OFFER, HOST_FACTOR_OFFER_RANGE
-from carbon.selectors import deliveries, emissions_summary, quarantine_by_reason
+from carbon.selectors import (
+    deliveries,
+    emissions_summary,
+    energy_by_day,
+    quarantine_by_reason,
+)
 from carbon.site_pages import assigned_devices, current_factors, energy_figure, site_rows
 from projects.access import actor_of, project_for, projects_for, require_organisation_role
 from projects.records import Actor
@@ -96,11 +101,13 @@ def _site_context(
     """What the page of a site shows."""
     summary = emissions_summary(actor.organisation_id, None, site_id=found.site_id)
     devices = devices_of(found.site_id)
+    days = energy_by_day(actor.organisation_id, None, site_id=found.site_id)[-DAYS_SHOWN:]
     factors = current_factors(found, timezone.now().date())
     return {
         "site": found,
         "summary": summary,
-        "figure": energy_figure(actor.organisation_id, found.site_id, days=DAYS_SHOWN),
+        "figure": energy_figure(days),
+        "energy_days": days,
         "factors": factors,
         "host_factor_missing": factors.host_factor is None,
         "host_factor_offer": HOST_FACTOR_OFFER,

@@ -1,0 +1,40 @@
+"""Words for the codes of energy data: reasons of quarantine, levels of factors."""
+
+from typing import Any, Final
+
+from django import template
+from django.utils.translation import gettext_lazy as _
+
+register = template.Library()
+REASONS: Final[dict[str, Any]] = {
+    "not_a_number": _("no number"),
+    "device_of_another_site": _("device of another site"),
+    "end_not_after_start": _("end not after start"),
+    "longer_than_31_days": _("longer than 31 days"),
+    "in_the_future": _("in the future"),
+    "before_2010": _("before 2010"),
+    "negative": _("negative"),
+    "above_the_power_limit": _("above the power limit"),
+    "overlaps_another_interval": _("overlaps another interval"),
+    "another_value_is_stored": _("another value is stored"),
+}
+LEVELS: Final[dict[str, Any]] = {
+    "site": _("of this site"),
+    "cloud_region": _("cloud region"),
+    "us_state": _("US state"),
+    "country": _("country"),
+    "world": _("world"),
+    "not set": _("not set"),
+}
+
+
+@register.filter
+def reason_words(code: str) -> Any:
+    """Why a reading was set aside."""
+    return REASONS.get(code, code)
+
+
+@register.filter
+def level_words(code: str) -> Any:
+    """How near to the site a factor was found."""
+    return LEVELS.get(code, code)
