@@ -18,8 +18,8 @@ from costwatch.configuration import (
 )
 from projects.access import system_actor
 from projects.models import Project
-from projects.selectors import the_organisation
 from runs.models import Assignment, Device, Site
+from tests import builders
 
 pytestmark = pytest.mark.django_db
 
@@ -48,7 +48,7 @@ assignments:
 
 @pytest.fixture
 def actor():
-    return system_actor(the_organisation().pk, "test")
+    return system_actor(builders.organisation().pk, "test")
 
 
 def apply(actor, text, *, dry_run=False):
@@ -178,3 +178,8 @@ def test_a_refused_document_ends_the_command_with_the_reason(tmp_path: Path):
         call_command("apply", str(file))
     with pytest.raises(CommandError, match="cannot be read"):
         call_command("apply", str(tmp_path / "absent.yaml"))
+
+
+def test_a_command_for_no_organisation_says_which_there_are(actor):
+    with pytest.raises(CommandError, match="no organisation 'nobody'; there are: "):
+        call_command("dump", organisation="nobody")

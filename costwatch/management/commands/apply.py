@@ -6,9 +6,9 @@ from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
 
+from costwatch.chosen_organisation import chosen_organisation
 from costwatch.configuration import ConfigurationError, apply_document, read_document
 from projects.access import system_actor
-from projects.selectors import organisation_by_slug, the_organisation
 from ui.console import JsonCommand
 
 
@@ -21,8 +21,7 @@ class Command(JsonCommand):
         parser.add_argument("--dry-run", action="store_true", help="say what would change, only")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        slug = options["organisation"]
-        organisation = organisation_by_slug(slug) if slug else the_organisation()
+        organisation = chosen_organisation(options["organisation"])
         actor = system_actor(organisation.pk, "manage.py apply")
         try:
             document = read_document(_read(options["file"]))

@@ -5,9 +5,9 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import CommandError, CommandParser
 
+from costwatch.chosen_organisation import chosen_organisation
 from costwatch.demo import story
 from costwatch.demo.load import DemoError, Wish, demo_project, load_demo
-from projects.selectors import organisation_by_slug, the_organisation
 from ui.console import JsonCommand
 
 SIGN_IN = """Sign in as {user} with the password {password} (published: for this machine only),
@@ -33,8 +33,7 @@ class Command(JsonCommand):
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        slug = options["organisation"]
-        organisation = organisation_by_slug(slug) if slug else the_organisation()
+        organisation = chosen_organisation(options["organisation"])
         path = f"/projects/{story.PROJECT_SLUG}/"
         if options["if_absent"] and demo_project(organisation) is not None:
             self.emit({"project": story.PROJECT_SLUG, "path": path, "stages": {}}, _there(path))

@@ -2,8 +2,8 @@
 
 from typing import Any
 
+from costwatch.chosen_organisation import chosen_organisation
 from costwatch.configuration import document_text, dump_document
-from projects.selectors import organisation_by_slug, the_organisation
 from ui.console import JsonCommand
 
 
@@ -11,7 +11,6 @@ class Command(JsonCommand):
     help = "Print the configuration as one YAML document (or as JSON)."
 
     def handle(self, *args: Any, **options: Any) -> None:
-        slug = options["organisation"]
-        organisation = organisation_by_slug(slug) if slug else the_organisation()
+        organisation = chosen_organisation(options["organisation"])
         document = dump_document(organisation.pk)
         self.emit(document, document_text(document).rstrip("\n"))

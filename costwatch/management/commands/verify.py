@@ -8,8 +8,8 @@ from uuid import UUID
 from audit.checks import verify_chain
 from billing.checks import verify as verify_billing
 from carbon.checks import verify as verify_carbon
+from costwatch.chosen_organisation import chosen_organisation
 from planning.checks import verify as verify_planning
-from projects.selectors import organisation_by_slug, the_organisation
 from ui.console import JsonCommand
 
 
@@ -38,8 +38,7 @@ class Command(JsonCommand):
     help = "Recompute every derived figure from its facts; exit 1 on any difference."
 
     def handle(self, *args: Any, **options: Any) -> None:
-        slug = options["organisation"]
-        organisation = organisation_by_slug(slug) if slug else the_organisation()
+        organisation = chosen_organisation(options["organisation"])
         findings = {room: list(check(organisation.pk)) for room, check in CHECKS.items()}
         lines = [_line(room, found) for room, all_found in findings.items() for found in all_found]
         rows = [
