@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from django.conf import settings
 from django.core.management import CommandError, call_command
 
 from costwatch.configuration import (
@@ -183,3 +184,11 @@ def test_a_refused_document_ends_the_command_with_the_reason(tmp_path: Path):
 def test_a_command_for_no_organisation_says_which_there_are(actor):
     with pytest.raises(CommandError, match="no organisation 'nobody'; there are: "):
         call_command("dump", organisation="nobody")
+
+
+def test_the_documented_example_applies(actor):
+    page = (settings.BASE_DIR / "docs/configuration.md").read_text(encoding="utf-8")
+    example = page.partition("```yaml\n")[2].partition("```")[0]
+    builders.person("ada")
+    assert apply(actor, example) != []
+    assert apply(actor, example) == []
