@@ -17,4 +17,6 @@ SCHEDULE = (
     Entry(name="ring waiting jobs", task="jobs.ring", every_s=10.0),
     # Hours that are over are closed even when no further sample of their site arrives.
     Entry(name="close hours of energy", task="carbon.close_open_hours", every_s=300.0),
+    # A killed import leaves files that no row refers to; they go after an hour.
+    Entry(name="sweep the lake", task="billing.sweep_lake", every_s=3600.0),
 )

@@ -10,7 +10,7 @@ from django.db import transaction
 from django.utils.translation import gettext as _
 
 from billing.models import AllocationRule, RuleSet
-from billing.selectors import newest_rule_set, rules_of
+from billing.selectors import newest_rule_set
 from billing.services.locking import lock_books
 from jobs import services as jobs
 from projects.access import projects_for
@@ -85,22 +85,9 @@ def wishes_of(rule_set: RuleSet | None) -> list[RuleWish]:
 
 def _store(actor: Actor, wishes: Sequence[RuleWish]) -> UUID:
     """Store a new set and ask for the roll-up; call it with the books locked."""
-    seen: set[tuple[str, str, str]] = set()
-    for wish in wishes:
-        _check(wish)
-        if wish.identity in seen:
-            raise ValidationError(_("A rule for the same charges is there already."))
-        seen.add(wish.identity)
+    _check_all(wishes)
     before = newest_rule_set(actor.organisation_id)
-    slugs = {wish.project for wish in wishes}
-    kept = {rule.project_id for rule in rules_of(before)}
-    known = {
-        project.slug: project.pk for project in projects_for(actor).filter(slug__in=slugs)
-    } | _archived(before, kept)
-    if unknown := sorted(slugs - known.keys()):
-        raise ValidationError(
-            {"project": _("There is no project {slug}.").format(slug=", ".join(unknown))}
-        )
+    projects = _projects(actor, before, {wish.project for wish in wishes})
     rule_set = RuleSet.objects.create(
         organisation_id=actor.organisation_id,
         number=before.number + 1 if before else 1,
@@ -114,7 +101,7 @@ def _store(actor: Actor, wishes: Sequence[RuleWish]) -> UUID:
             match=wish.match,
             key=wish.key,
             value=wish.value,
-            project_id=known[wish.project],
+            project_id=projects[wish.project],
         )
     job = jobs.enqueue(
         organisation_id=actor.organisation_id,
@@ -136,12 +123,34 @@ def _store(actor: Actor, wishes: Sequence[RuleWish]) -> UUID:
     return job.pk
 
 
-def _archived(before: RuleSet | None, kept: set[UUID]) -> dict[str, UUID]:
-    """Projects of rules that are there already stay known, archived or not."""
+def _projects(actor: Actor, before: RuleSet | None, slugs: set[str]) -> dict[str, UUID]:
+    """The projects of these slugs; archived ones stay known to rules that are there already.
+
+    Raises:
+        ValidationError: there is no such project.
+    """
+    visible = projects_for(actor).filter(slug__in=slugs)
+    known = {project.slug: project.pk for project in visible} | _of_rules(before)
+    if unknown := sorted(slugs - known.keys()):
+        raise ValidationError(
+            {"project": _("There is no project {slug}.").format(slug=", ".join(unknown))}
+        )
+    return known
+
+
+def _of_rules(before: RuleSet | None) -> dict[str, UUID]:
     if before is None:
         return {}
-    rules = before.rules.select_related("project").filter(project_id__in=kept)
-    return {rule.project.slug: rule.project_id for rule in rules}
+    return {rule.project.slug: rule.project_id for rule in before.rules.select_related("project")}
+
+
+def _check_all(wishes: Sequence[RuleWish]) -> None:
+    seen: set[tuple[str, str, str]] = set()
+    for wish in wishes:
+        _check(wish)
+        if wish.identity in seen:
+            raise ValidationError(_("A rule for the same charges is there already."))
+        seen.add(wish.identity)
 
 
 def _check(wish: RuleWish) -> None:
