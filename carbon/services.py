@@ -16,7 +16,7 @@ from carbon.adapters.power_texts import PowerTextError, Readings
 from carbon.attribution import instant_of, microsecond_of
 from carbon.closing import close_site, close_window, site_window, windows_of
 from carbon.deliveries import PowerFile, PowerFileError, readings_of, receive_file
-from carbon.intake import Intake, store_readings
+from carbon.intake import Intake, lock_site, store_readings
 from carbon.metering import HOUR_MICROSECOND
 from carbon.models import PowerDelivery
 from carbon.posting import post_hours
@@ -133,6 +133,7 @@ def _store_files(
     context: JobContext | None,
 ) -> tuple[Intake, tuple[str, ...], tuple[str, ...]]:
     """Store the readings of files, in the caller's transaction."""
+    lock_site(site.site_id)
     whole, extra, notes = Intake(), dict[str, None](), dict[str, None]()
     for file in files:
         of_file = Intake()
@@ -233,6 +234,7 @@ def store_batch(
     """Store what a sender posted; it is committed on return, its hours will be closed."""
     whole = Intake()
     with transaction.atomic():
+        lock_site(site.site_id)
         for readings in batches:
             _learn_max_gap(actor, site, readings, now=now)
             whole.add(store_readings(site, readings, received_at=now))
