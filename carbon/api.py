@@ -33,7 +33,7 @@ from runs.selectors import site_by_id, site_by_slug
 READERS = (Scope.READ_COSTS, Scope.READ_REPORTS, Scope.MANAGE_PROJECT, Scope.ADMIN_ORG)
 DAYS = [
     OpenApiParameter("from", OpenApiTypes.DATE, description="first day, inclusive"),
-    OpenApiParameter("to", OpenApiTypes.DATE, description="last day, inclusive"),
+    OpenApiParameter("to", OpenApiTypes.DATE, description="first day that is out"),
     OpenApiParameter("as_of", OpenApiTypes.DATETIME, description="as known at that instant"),
 ]
 SITE = OpenApiParameter(

@@ -159,7 +159,7 @@ class EmissionSummary:
     water_l: float | None = None
 
     def as_json(self) -> dict[str, Any]:
-        """The JSON shape; `to` is the last day, inclusive."""
+        """The JSON shape; `to` is the first day that is out."""
         return {
             "from": self.start_on.isoformat() if self.start_on else None,
             "to": self.end_on.isoformat() if self.end_on else None,

@@ -61,7 +61,7 @@ def _entries(  # noqa: PLR0913 - what the selectors below are asked
     end_on: date | None,
     as_of: datetime | None,
 ) -> QuerySet[EmissionEntry]:
-    """The entries that hold, days inclusive; of everybody and nobody without a project."""
+    """The entries of [start_on, end_on) that hold; of everybody and nobody without a project."""
     found = current_entries(as_of).filter(organisation_id=organisation_id)
     if project_id is not None:
         found = found.filter(project_id=project_id)
@@ -70,7 +70,7 @@ def _entries(  # noqa: PLR0913 - what the selectors below are asked
     if start_on is not None:
         found = found.filter(hour__gte=datetime.combine(start_on, time(), UTC))
     if end_on is not None:
-        found = found.filter(hour__lt=datetime.combine(end_on + timedelta(days=1), time(), UTC))
+        found = found.filter(hour__lt=datetime.combine(end_on, time(), UTC))
     return found
 
 
@@ -103,7 +103,7 @@ def energy_by_day(  # noqa: PLR0913 - the contract with other rooms
     end_on: date | None = None,
     as_of: datetime | None = None,
 ) -> list[EnergyDay]:
-    """Energy of each UTC day from start_on to end_on (inclusive) that has entries.
+    """Energy of each UTC day in [start_on, end_on) that has entries.
 
     Without a project, of the whole organisation or site, what no project used included.
     """
@@ -139,7 +139,7 @@ def emissions_by_day(  # noqa: PLR0913 - the contract with other rooms
     end_on: date | None = None,
     as_of: datetime | None = None,
 ) -> list[EmissionDay]:
-    """Emissions of each UTC day from start_on to end_on (inclusive) that has entries."""
+    """Emissions of each UTC day in [start_on, end_on) that has entries."""
     entries = _entries(
         organisation_id,
         project_id,
@@ -183,7 +183,7 @@ def emissions_summary(  # noqa: PLR0913 - the contract with other rooms
     bases = entries.exclude(market_basis="").values_list("market_basis", flat=True).distinct()
     return EmissionSummary(
         start_on=start_on or (days[0]["day"] if days else None),
-        end_on=end_on or (days[-1]["day"] if days else None),
+        end_on=end_on or (days[-1]["day"] + timedelta(days=1) if days else None),
         accelerator_energy_kwh=kwh_from_millijoule(int(row["energy"])) if row["entries"] else None,
         it_energy_kwh=_known(row, "it_energy_kwh"),
         facility_energy_kwh=_known(row, "facility_energy_kwh"),

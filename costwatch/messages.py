@@ -56,7 +56,5 @@ def shown_texts(root: Path) -> Catalog:
             language, BytesIO(content), keywords=KEYWORDS, options={"encoding": "utf-8"}
         ):
             flags = ["python-format"] if "%(" in str(message) or "%s" in str(message) else []
-            catalog.add(
-                message, locations=[(path.relative_to(root).as_posix(), line)], flags=flags
-            )
+            catalog.add(message, locations=[(path.relative_to(root).as_posix(), line)], flags=flags)
     return catalog

@@ -3,7 +3,7 @@
 from decimal import Decimal
 from typing import Any
 
-from planning.records import Burndown, PlanRecord
+from planning.records import Burndown, BurndownDay, PlanRecord
 
 
 def _text(amount: Decimal | None) -> str | None:
@@ -86,20 +86,20 @@ def burndown_document(burndown: Burndown) -> dict[str, Any]:
         "measured_fraction": energy.measured_fraction,
         "scope_2_location_kgco2e": energy.scope_2_location_kgco2e,
         "estimate_at_completion": {"p10": None, "p50": None, "p90": None},
-        "series": [
-            {
-                "day": row.day.isoformat(),
-                "planned_value": _text(row.planned_value),
-                "actual_cost": _text(row.actual_cost),
-                "accrued_cost": None,
-                "cost_by_group": {
-                    group.value: _text(cost) for group, cost in row.cost_by_group.items()
-                },
-                "accelerator_energy_kwh": row.accelerator_energy_kwh,
-                "facility_energy_kwh": row.facility_energy_kwh,
-                "coverage_fraction": row.coverage_fraction,
-                "scope_2_location_kgco2e": row.scope_2_location_kgco2e,
-            }
-            for row in burndown.days
-        ],
+        "series": [_day_document(row) for row in burndown.days],
+    }
+
+
+def _day_document(row: BurndownDay) -> dict[str, Any]:
+    """One day of the series, not cumulated."""
+    return {
+        "day": row.day.isoformat(),
+        "planned_value": _text(row.planned_value),
+        "actual_cost": _text(row.actual_cost),
+        "accrued_cost": None,
+        "cost_by_group": {group.value: _text(cost) for group, cost in row.cost_by_group.items()},
+        "accelerator_energy_kwh": row.accelerator_energy_kwh,
+        "facility_energy_kwh": row.facility_energy_kwh,
+        "coverage_fraction": row.coverage_fraction,
+        "scope_2_location_kgco2e": row.scope_2_location_kgco2e,
     }

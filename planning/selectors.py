@@ -106,7 +106,7 @@ def burndown_of(project: Project, *, as_of: datetime, basis: str = "effective") 
     if basis not in BASES:
         raise ValueError(f"{basis!r} is no cost basis; write one of {', '.join(BASES)}")
     plan = baseline_of(project, as_of=as_of)
-    last_day = as_of.date()
+    end_on = as_of.date() + timedelta(days=1)
     organisation_id, project_id = project.organisation_id, project.pk
     actuals = Actuals(
         costs=cost_by_day(
@@ -114,14 +114,12 @@ def burndown_of(project: Project, *, as_of: datetime, basis: str = "effective") 
             project_id,
             basis=basis,
             start_on=FIRST_DAY,
-            end_on=last_day + timedelta(days=1),
+            end_on=end_on,
             as_of=as_of,
         ),
-        energy=energy_by_day(organisation_id, project_id, end_on=last_day, as_of=as_of),
-        emissions=emissions_by_day(organisation_id, project_id, end_on=last_day, as_of=as_of),
-        emission_summary=emissions_summary(
-            organisation_id, project_id, end_on=last_day, as_of=as_of
-        ),
+        energy=energy_by_day(organisation_id, project_id, end_on=end_on, as_of=as_of),
+        emissions=emissions_by_day(organisation_id, project_id, end_on=end_on, as_of=as_of),
+        emission_summary=emissions_summary(organisation_id, project_id, end_on=end_on, as_of=as_of),
     )
     question = Question(
         as_of=as_of, currency=plan.currency if plan else project.currency, basis=basis

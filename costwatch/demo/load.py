@@ -122,7 +122,9 @@ def _document(organisation: Organisation, *, with_members: bool) -> dict[str, An
 def _has_power(organisation: Organisation) -> bool:
     """Whether the last day of the story has energy: readings are never restated, only reported."""
     last_day = (story.AS_OF - timedelta(days=1)).date()
-    days = energy_by_day(organisation.pk, None, start_on=last_day, end_on=last_day)
+    days = energy_by_day(
+        organisation.pk, None, start_on=last_day, end_on=last_day + timedelta(days=1)
+    )
     return bool(days)
 
 

@@ -30,7 +30,7 @@ NOT_PAGES = frozenset(
 
 @pytest.fixture
 def demo(transactional_db: None) -> None:
-    call_command("demo", verbosity=0)
+    call_command("demo", one_process=True, verbosity=0)
 
 
 def sign_in(page: Page) -> None:

@@ -10,7 +10,7 @@ from billing.documents import cost_document
 from billing.records import Basis, CostTable
 from billing.selectors import GROUP_COLUMNS, costs_grouped
 from projects.access import project_for, system_actor
-from projects.selectors import organisation_by_slug, the_organisation
+from projects.chosen_organisation import chosen_organisation
 from ui.console import JsonCommand
 
 
@@ -31,8 +31,7 @@ class Command(JsonCommand):
         parser.add_argument("--project", metavar="SLUG")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        slug = options["organisation"]
-        organisation = organisation_by_slug(slug) if slug else the_organisation()
+        organisation = chosen_organisation(options["organisation"])
         actor = system_actor(organisation.pk, "manage.py costs")
         try:
             project = project_for(actor, options["project"]) if options["project"] else None

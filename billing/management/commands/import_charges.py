@@ -18,8 +18,8 @@ from billing.services import IncomingFile, NewDelivery, Receipt, receive_files
 from jobs.selectors import job_progress
 from jobs.services import ring_waiting, run_job
 from projects.access import system_actor
+from projects.chosen_organisation import chosen_organisation
 from projects.records import Actor
-from projects.selectors import organisation_by_slug, the_organisation
 from ui.console import JsonCommand
 
 CHUNK_BYTES = 2**20
@@ -49,8 +49,7 @@ class Command(JsonCommand):
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        slug = options["organisation"]
-        organisation = organisation_by_slug(slug) if slug else the_organisation()
+        organisation = chosen_organisation(options["organisation"])
         actor = system_actor(organisation.pk, "manage.py import_charges")
         receipt = _receive(actor, options)
         error = _finish(receipt.job_id, organisation.pk)

@@ -10,7 +10,7 @@ from django.utils.translation import gettext as _
 from carbon.records import EmissionSummary
 from carbon.selectors import emissions_summary
 from projects.access import project_for, system_actor
-from projects.selectors import organisation_by_slug, the_organisation
+from projects.chosen_organisation import chosen_organisation
 from runs.selectors import site_by_slug
 from ui.console import JsonCommand
 
@@ -23,13 +23,14 @@ class Command(JsonCommand):
         parser.add_argument("--project", metavar="SLUG")
         parser.add_argument("--site", metavar="SLUG")
         parser.add_argument("--from", dest="start_on", type=_day, metavar="D", help="first day")
-        parser.add_argument("--to", dest="end_on", type=_day, metavar="D", help="last day")
+        parser.add_argument(
+            "--to", dest="end_on", type=_day, metavar="D", help="first day that is out"
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         if not options["project"] and not options["site"]:
             raise CommandError(_("Name a project (--project SLUG) or a site (--site SLUG)."))
-        slug = options["organisation"]
-        organisation = organisation_by_slug(slug) if slug else the_organisation()
+        organisation = chosen_organisation(options["organisation"])
         actor = system_actor(organisation.pk, "manage.py emissions")
         project_id = site_id = None
         if options["project"]:

@@ -10,7 +10,7 @@ from django.utils.translation import gettext as _
 from carbon.records import PowerReport
 from carbon.services import PowerFileError, import_power
 from projects.access import system_actor
-from projects.selectors import organisation_by_slug, the_organisation
+from projects.chosen_organisation import chosen_organisation
 from ui.console import JsonCommand
 
 
@@ -23,8 +23,7 @@ class Command(JsonCommand):
         parser.add_argument("files", nargs="+", metavar="FILE", type=Path)
 
     def handle(self, *args: Any, **options: Any) -> None:
-        slug = options["organisation"]
-        organisation = organisation_by_slug(slug) if slug else the_organisation()
+        organisation = chosen_organisation(options["organisation"])
         actor = system_actor(organisation.pk, "manage.py import_power")
         try:
             report = import_power(

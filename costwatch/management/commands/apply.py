@@ -6,9 +6,9 @@ from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
 
-from costwatch.chosen_organisation import chosen_organisation
 from costwatch.configuration import ConfigurationError, apply_document, read_document
 from projects.access import system_actor
+from projects.chosen_organisation import chosen_organisation
 from ui.console import JsonCommand
 
 

@@ -9,8 +9,8 @@ from django.http import Http404
 
 from billing.selectors import sources
 from projects.access import system_actor
+from projects.chosen_organisation import chosen_organisation
 from projects.records import Scope, TokenReach
-from projects.selectors import NoOrganisationError, organisation_by_slug, the_organisation
 from projects.services import create_token
 from runs.selectors import site_by_slug
 from ui.console import JsonCommand
@@ -35,9 +35,8 @@ class Command(JsonCommand):
         parser.add_argument("--name", default="command line", help="where it will be used")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        slug = options["organisation"]
         try:
-            organisation = organisation_by_slug(slug) if slug else the_organisation()
+            organisation = chosen_organisation(options["organisation"])
             reach = _reach(organisation.pk, options)
             new_token = create_token(
                 system_actor(organisation.pk, "manage.py create_token"),
@@ -46,8 +45,6 @@ class Command(JsonCommand):
                 days=options["days"],
                 reach=reach,
             )
-        except NoOrganisationError as error:
-            raise CommandError(str(error)) from error
         except Http404 as error:
             raise CommandError(f"There is no project {options['project']!r}.") from error
         except ValidationError as error:

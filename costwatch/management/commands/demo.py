@@ -5,9 +5,9 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import CommandError, CommandParser
 
-from costwatch.chosen_organisation import chosen_organisation
 from costwatch.demo import story
 from costwatch.demo.load import DemoError, Wish, demo_project, load_demo
+from projects.chosen_organisation import chosen_organisation
 from ui.console import JsonCommand
 
 SIGN_IN = """Sign in as {user} with the password {password} (published: for this machine only),

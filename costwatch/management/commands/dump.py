@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from costwatch.chosen_organisation import chosen_organisation
 from costwatch.configuration import document_text, dump_document
+from projects.chosen_organisation import chosen_organisation
 from ui.console import JsonCommand
 
 

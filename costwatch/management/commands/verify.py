@@ -8,8 +8,8 @@ from uuid import UUID
 from audit.checks import verify_chain
 from billing.checks import verify as verify_billing
 from carbon.checks import verify as verify_carbon
-from costwatch.chosen_organisation import chosen_organisation
 from planning.checks import verify as verify_planning
+from projects.chosen_organisation import chosen_organisation
 from ui.console import JsonCommand
 
 

@@ -11,7 +11,7 @@ from planning.documents import burndown_document
 from planning.records import Burndown
 from planning.selectors import BASES, burndown_of
 from projects.access import project_for, system_actor
-from projects.selectors import organisation_by_slug, the_organisation
+from projects.chosen_organisation import chosen_organisation
 from ui.console import JsonCommand
 
 
@@ -25,11 +25,7 @@ class Command(JsonCommand):
         parser.add_argument("--as-of", metavar="T", help="what was known at T (ISO 8601, UTC)")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        organisation = (
-            organisation_by_slug(options["organisation"])
-            if options["organisation"]
-            else the_organisation()
-        )
+        organisation = chosen_organisation(options["organisation"])
         try:
             as_of = parse_utc(options["as_of"]) if options["as_of"] else datetime.now(UTC)
             project = project_for(

@@ -11,7 +11,7 @@ from django.core.management.base import CommandError, CommandParser
 from planning.estimating import Answer, answer_request
 from planning.presets import PRESETS
 from planning.spec import SpecError, parse_request
-from projects.selectors import organisation_by_slug, the_organisation
+from projects.chosen_organisation import chosen_organisation
 from ui.console import JsonCommand
 
 
@@ -29,11 +29,7 @@ class Command(JsonCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         document = dict(PRESETS[options["preset"]]) if options["preset"] else _read(options["file"])
         document |= {k: options[k] for k in ("draws", "seed") if options[k] is not None}
-        organisation = (
-            organisation_by_slug(options["organisation"])
-            if options["organisation"]
-            else the_organisation()
-        )
+        organisation = chosen_organisation(options["organisation"])
         try:
             request = parse_request(document)
             answer = answer_request(organisation.pk, request, as_of=datetime.now(UTC))

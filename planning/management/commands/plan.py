@@ -14,8 +14,8 @@ from planning.selectors import estimate_by_id, plan_record, plan_versions
 from planning.services import PlanError, approve_plan, draft_plan, freeze_estimate
 from planning.spec import SpecError, parse_request
 from projects.access import Actor, project_for, system_actor
+from projects.chosen_organisation import chosen_organisation
 from projects.models import Project
-from projects.selectors import organisation_by_slug, the_organisation
 from ui.console import JsonCommand
 
 
@@ -33,11 +33,7 @@ class Command(JsonCommand):
         parser.add_argument("--reason", default="", help="approve: why it replaces a baseline")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        organisation = (
-            organisation_by_slug(options["organisation"])
-            if options["organisation"]
-            else the_organisation()
-        )
+        organisation = chosen_organisation(options["organisation"])
         actor = system_actor(organisation.pk, "manage.py plan")
         try:
             project = project_for(actor, options["project"])

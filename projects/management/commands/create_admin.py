@@ -9,7 +9,7 @@ from django.core.exceptions import ValidationError
 from django.core.management.base import CommandError, CommandParser
 
 from projects.access import system_actor
-from projects.selectors import NoOrganisationError, organisation_by_slug, the_organisation
+from projects.chosen_organisation import chosen_organisation
 from projects.services import create_admin
 from ui.console import JsonCommand
 
@@ -25,9 +25,8 @@ class Command(JsonCommand):
         parser.add_argument("--email", default="", help="for the way back from a lost password")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        slug = options["organisation"]
         try:
-            organisation = organisation_by_slug(slug) if slug else the_organisation()
+            organisation = chosen_organisation(options["organisation"])
             user = create_admin(
                 system_actor(organisation.pk, "manage.py create_admin"),
                 organisation=organisation,
@@ -35,8 +34,6 @@ class Command(JsonCommand):
                 email=options["email"],
                 password=self._password(),
             )
-        except NoOrganisationError as error:
-            raise CommandError(str(error)) from error
         except ValidationError as error:
             raise CommandError(" ".join(error.messages)) from error
         self.emit(
