@@ -41,6 +41,7 @@ from billing.services import (
     receive_files,
     remove_rule,
 )
+from billing.words import CLASS_NAMES
 from jobs.records import JobProgress, UnknownJobError
 from jobs.selectors import job_progress
 from projects.access import (
@@ -129,6 +130,10 @@ def import_detail(request: HttpRequest, delivery_id: UUID) -> HttpResponse:
     context = {
         "delivery": delivery,
         "report": delivery.report,
+        "classes": [
+            {**row, "name": CLASS_NAMES.get(row["x_cost_class"], row["x_cost_class"])}
+            for row in delivery.report.get("cost_classes", [])
+        ],
         "sees_totals": sees_totals(actor, delivery),
         "sees_unallocated": sees_unallocated(actor),
         "may_upload": may_upload(actor),

@@ -35,7 +35,7 @@ def test_an_upload_leads_to_its_report(admin):
     run_job(delivery.job_id)
     page = admin.get(answer.url).content.decode()
     assert "$1.50" in page
-    assert "other_compute" in page
+    assert "Other compute" in page
     assert str(delivery.pk) in admin.get(reverse("imports")).content.decode()
 
 
