@@ -27,7 +27,9 @@ default: check test
 
 run: setup
 	$(PYTHON) -m costwatch.bind "$(HOST):$(PORT)"
-	$(LOCAL_ENV) $(EMBEDDED) sh -c '$(PYTHON) manage.py prepare && exec $(PYTHON) manage.py up'
+	$(LOCAL_ENV) $(EMBEDDED) sh -c '\
+	  COSTWATCH_LOG_LEVEL=$${COSTWATCH_LOG_LEVEL:-WARNING} $(PYTHON) manage.py prepare && \
+	  exec $(PYTHON) manage.py up'
 
 # Any manage.py command, beside `make run` or without it: make manage ARGS="costs --group-by day"
 manage: setup
