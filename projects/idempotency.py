@@ -105,7 +105,8 @@ def _remembered(actor: Actor, key: str, request_hash: str) -> Response | None:
         return None
     if answer.request_hash != request_hash:
         raise KeyReused
-    return Response(answer.body, status=answer.status, headers={"Idempotent-Replayed": "true"})
+    body = json.loads(answer.body) if answer.body else None
+    return Response(body, status=answer.status, headers={"Idempotent-Replayed": "true"})
 
 
 def _remember(actor: Actor, key: str, request_hash: str, response: Response) -> None:
@@ -116,7 +117,7 @@ def _remember(actor: Actor, key: str, request_hash: str, response: Response) -> 
         key=key,
         request_hash=request_hash,
         status=response.status_code,
-        body=json.loads(JSONRenderer().render(response.data) or b"null"),
+        body=JSONRenderer().render(response.data).decode(),
     )
 
 

@@ -125,7 +125,8 @@ class RememberedAnswer(models.Model):
     key = models.CharField(max_length=255)
     request_hash = models.CharField(max_length=64)
     status = models.PositiveSmallIntegerField(null=True)
-    body = models.JSONField(null=True)
+    # The answer's own text: a JSON column would reorder its keys and rewrite its numbers.
+    body = models.TextField(blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:

@@ -12,10 +12,14 @@ from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver
 from django.urls.converters import IntConverter, SlugConverter, UUIDConverter
 
+from billing.services import IncomingFile, NewDelivery, receive_files
 from jobs.services import enqueue
 from projects.models import ApiToken
 from projects.records import OrganisationRole, Role, Scope
+from runs.services import ensure_site
 from tests import builders
+from tests.billing import builders as bills
+from tests.planning import builders as plans
 
 pytestmark = pytest.mark.django_db
 
@@ -128,6 +132,16 @@ def ours():
         scope=f"project:{moe.pk}",
         payload={},
     )
+    operator = bills.operator()
+    receive_files(
+        operator,
+        NewDelivery(
+            source_name="aws",
+            files=[IncomingFile(name="bill.csv", chunks=[bills.focus_csv([bills.charge()])])],
+        ),
+    )
+    ensure_site(operator, slug=moe.slug)
+    plans.make_draft(operator, moe)
     return moe, ids_of_ours()
 
 

@@ -113,7 +113,7 @@ class Migration(migrations.Migration):
                 ('key', models.CharField(max_length=255)),
                 ('request_hash', models.CharField(max_length=64)),
                 ('status', models.PositiveSmallIntegerField(null=True)),
-                ('body', models.JSONField(null=True)),
+                ('body', models.TextField(blank=True)),
                 ('created_at', models.DateTimeField(auto_now_add=True)),
                 ('organisation', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to='projects.organisation')),
             ],

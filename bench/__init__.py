@@ -1,0 +1,1 @@
+"""Benchmarks: each states a ratio against a reference that it measures in the same run."""
