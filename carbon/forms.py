@@ -4,6 +4,7 @@ from typing import Any
 from zoneinfo import available_timezones
 
 from django import forms
+from django.utils.text import format_lazy
 from django.utils.translation import gettext_lazy as _
 
 from carbon.factors import cloud_regions
@@ -87,15 +88,15 @@ class FactorForm(forms.Form):
         label=_("Value"),
         min_value=0,
         widget=forms.NumberInput(attrs={"step": "any", "inputmode": "decimal"}),
-        help_text=_(
-            "Host factor: %(offer)g fits most 8-GPU nodes; measured ones lie between %(low)g and "
-            "%(high)g."
-        )
-        % {
-            "offer": HOST_FACTOR_OFFER,
-            "low": HOST_FACTOR_OFFER_RANGE[0],
-            "high": HOST_FACTOR_OFFER_RANGE[1],
-        },
+        help_text=format_lazy(
+            _(
+                "Host factor: {offer} fits most 8-GPU nodes; measured ones lie between {low} and "
+                "{high}."
+            ),
+            offer=HOST_FACTOR_OFFER,
+            low=HOST_FACTOR_OFFER_RANGE[0],
+            high=HOST_FACTOR_OFFER_RANGE[1],
+        ),
     )
     valid_from = forms.DateField(
         label=_("Holds from"),

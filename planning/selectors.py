@@ -9,6 +9,7 @@ from billing.selectors import cost_by_day
 from carbon.selectors import emissions_by_day, emissions_summary, energy_by_day
 from planning.burndown import Actuals, Question, build_burndown
 from planning.models import Estimate, PlanVersion
+from planning.names import line_name
 from planning.records import Burndown, LineBase, PlanLineRecord, PlanRecord
 from projects.access import Actor, projects_for
 from projects.models import Project
@@ -58,7 +59,7 @@ def plan_record(version: PlanVersion) -> PlanRecord:
         lines=tuple(
             PlanLineRecord(
                 key=line.key,
-                name=line.name,
+                name=line_name(line.key, own_name=line.name),
                 base=LineBase(line.base),
                 fraction=line.fraction,
                 amount=line.amount,

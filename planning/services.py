@@ -16,6 +16,7 @@ from formulae.money import Money
 from formulae.units import EXACT
 from planning.estimating import Answer, answer_request
 from planning.models import Estimate, Plan, PlanLine, PlanVersion
+from planning.names import line_name
 from planning.phasing import default_dates
 from planning.records import LineBase, PlanRecord
 from planning.selectors import plan_record
@@ -126,18 +127,6 @@ def draft_plan(
     return version
 
 
-def line_name(key: str) -> str:
-    """The name of one of the chapter's lines, in the language of whoever asks."""
-    return {
-        "main_run": _("Main run"),
-        "experiments": _("Experiments and debugging"),
-        "preprocessing": _("Data preprocessing"),
-        "distillation": _("Distillation and mid-training"),
-        "evaluation": _("Continuous evaluation"),
-        "contingency": _("Contingency"),
-    }[key]
-
-
 def _write_chapter_lines(version: PlanVersion) -> None:
     """Write the lines of `formulae.estimate.plan_lines` with their default dates."""
     main = Money(amount=version.main_run_cost, currency=version.currency)
@@ -150,7 +139,7 @@ def _write_chapter_lines(version: PlanVersion) -> None:
             organisation_id=version.organisation_id,
             version=version,
             key=key,
-            name=line_name(key),
+            name=key,
             position=position,
             base=line.rule.base.value,
             fraction=line.rule.fraction,
@@ -217,7 +206,10 @@ def change_lines(actor: Actor, version: PlanVersion, changes: list[LineChange]) 
         line.starts_on = change.starts_on or line.starts_on
         line.ends_on = change.ends_on or line.ends_on
         if line.ends_on <= line.starts_on:
-            raise PlanError(_("%(line)s must end after it starts.") % {"line": line.name})
+            raise PlanError(
+                _("%(line)s must end after it starts.")
+                % {"line": line_name(line.key, own_name=line.name)}
+            )
         line.save()
     _recompute(draft)
     _audit(actor, "plan.change", draft, {"lines": [change.key for change in changes]})

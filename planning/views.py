@@ -10,12 +10,14 @@ from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
+from carbon.words import level_name
 from formulae.estimate import REFERENCE_BAND, plan_lines, programme_multiple
 from formulae.money import sum_money
 from formulae.units import FLOP_PER_TFLOP
 from planning.estimating import Answer
 from planning.forms import ApprovePlanForm, DraftPlanForm, EstimateForm, PlanLineForm
 from planning.models import Estimate, PlanVersion
+from planning.names import line_name
 from planning.presets import PRESETS
 from planning.records import PlanRecord
 from planning.selectors import (
@@ -31,7 +33,6 @@ from planning.services import (
     change_lines,
     draft_plan,
     freeze_estimate,
-    line_name,
 )
 from planning.spec import SpecError, parse_request
 from projects.access import Actor, Role, actor_of, project_for, projects_for, require_analyst
@@ -105,6 +106,7 @@ def _answer_context(found: Estimate) -> dict[str, Any]:
         "estimate": found,
         "answer": answer,
         "spec": found.spec,
+        "grid_level": level_name((answer.assumptions["grid"] or {}).get("level", "")),
         "peak_dense_tflop_per_s": answer.assumptions["peak_dense_flop_per_s"] / FLOP_PER_TFLOP,
         "point_mfu": _most_likely(found.spec["mfu"]),
         "point_goodput": _most_likely(found.spec.get("goodput", 1.0)),

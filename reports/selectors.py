@@ -3,9 +3,8 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.utils.translation import gettext as _
-
 from carbon.records import FactorUsed
+from carbon.words import kind_name, level_name
 from planning.records import Burndown
 from planning.selectors import burndown_of
 from projects.access import Actor, projects_for
@@ -56,26 +55,13 @@ class FactorRow:
 
 def factor_row(factor: FactorUsed) -> FactorRow:
     """A factor with its kind and level in words; a ratio needs no unit."""
-    names = {
-        "grid_intensity": _("Grid intensity"),
-        "host_factor": _("Host factor"),
-        "pue": _("PUE"),
-    }
-    levels = {
-        "site": _("set on the site"),
-        "cloud_region": _("cloud region"),
-        "us_state": _("US state"),
-        "country": _("country"),
-        "world": _("world average"),
-        "not set": _("not set"),
-    }
     return FactorRow(
-        name=names.get(factor.kind, factor.kind),
+        name=kind_name(factor.kind),
         value=factor.value,
         unit="" if factor.unit == "ratio" else factor.unit.replace("CO2e", "CO₂e"),
         year=factor.year,
         source=factor.source,
-        level=levels.get(factor.level, factor.level),
+        level=level_name(factor.level),
         is_estimated=factor.basis == "estimated",
     )
 

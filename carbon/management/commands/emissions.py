@@ -68,8 +68,9 @@ def _words(summary: EmissionSummary) -> str:
         (_("coverage"), summary.coverage_fraction, ""),
         (_("measured share"), summary.measured_fraction, ""),
     ]
+    unknown = _("unknown")
     lines = [
-        f"{name}: {value:,.3f} {unit}".rstrip() if value is not None else f"{name}: {_('unknown')}"
+        f"{name}: {value:,.3f} {unit}".rstrip() if value is not None else f"{name}: {unknown}"
         for name, value, unit in rows
     ]
     lines += [
