@@ -55,7 +55,7 @@ check: setup
 fix: setup
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
-	$(BIN)/djlint templates --reformat --quiet
+	$(BIN)/djlint templates --reformat --quiet || $(BIN)/djlint templates --check --quiet
 
 bench: setup
 	exec $(TEST_BED) $(PYTHON) -m bench $(ARGS)
