@@ -24,6 +24,11 @@ class Bind:
     port: int
 
     @property
+    def is_local(self) -> bool:
+        """Whether only this machine reaches it."""
+        return self.host.startswith("127.") or self.host in {"localhost", "::1"}
+
+    @property
     def local_host(self) -> str:
         """The host under which this machine itself reaches it."""
         return {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}.get(self.host, self.host)  # noqa: S104

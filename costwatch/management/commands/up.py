@@ -22,6 +22,9 @@ DEMO = """
   with the password    {password}   (the demo's; its figures are invented)
   Then click           "{project}" to see its burn-down
 """
+REACHABLE = """
+  Others can reach {host}:{port}, and the demo's password is public: remove that user.
+"""
 STOP = """
   Ctrl-C stops everything.
 """
@@ -58,7 +61,12 @@ def _welcome(bind: Bind) -> str:
         password=story.DEMO_PASSWORD,
         project=story.PROJECT_NAME,
     )
-    return READY.format(url=bind.local_url) + (demo if settings.INSECURE_HTTP else "") + STOP
+    parts = [READY.format(url=bind.local_url)]
+    if settings.INSECURE_HTTP:
+        parts.append(demo)
+        if not bind.is_local:
+            parts.append(REACHABLE.format(host=bind.host, port=bind.port))
+    return "".join([*parts, STOP])
 
 
 def _commands(bind: Bind) -> dict[str, list[str]]:
