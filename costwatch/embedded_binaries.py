@@ -53,11 +53,10 @@ def find_binaries(owner: Owner | None, run_folder: Path) -> Binaries:
 def _copied_binaries(package: Path, redis_server: Path, run_folder: Path) -> Binaries:
     """A copy that any user can read, kept between runs in a folder that only root can write."""
     source = package / POSTGRES_FOLDER
-    stamp = "|".join(
-        f"{f}:{f.stat().st_size}:{f.stat().st_mtime_ns}"
-        for f in (source / "bin/postgres", redis_server)
-    )
-    name = "servers-" + hashlib.sha256(stamp.encode()).hexdigest()[:16]
+    digest = hashlib.sha256()  # of the content: many checkouts share one copy
+    for file in (source / "bin" / "postgres", redis_server):
+        digest.update(file.read_bytes())
+    name = f"servers-{digest.hexdigest()[:16]}"
     base = SYSTEM_FOLDER if system_folder_is_ours() else run_folder
     target = base / name
     if not target.exists():
