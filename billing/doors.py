@@ -29,6 +29,8 @@ def require_upload(actor: Actor, source_name: str | None = None) -> None:
     require_scope(actor, Scope.UPLOAD_BILLING, Scope.ADMIN_ORG)
     if actor.token_project_id is not None:
         raise PermissionDenied(_("A token of one project cannot upload an organisation's bills."))
+    if actor.token_site_id is not None and actor.token_source_id is None:
+        raise PermissionDenied(_("A token of one site cannot upload an organisation's bills."))
     if actor.token_source_id is None or source_name is None:
         return
     own = Source.objects.filter(

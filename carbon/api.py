@@ -86,6 +86,8 @@ def _site_of(actor: Actor, slug: str) -> SiteRecord:
         require_scope(actor, Scope.INGEST_POWER)
         if actor.token_project_id is not None:
             raise PermissionDenied("This token is limited to a project; power is sent for a site.")
+        if actor.token_source_id is not None and actor.token_site_id is None:
+            raise PermissionDenied("This token is limited to a source of bills.")
     else:
         require_organisation_role(actor, write=True)
     if actor.token_site_id is None:

@@ -34,7 +34,7 @@ def may_see_estimate(actor: Actor, estimate: Estimate) -> bool:
     if estimate.project is not None:
         return projects_for(actor).filter(pk=estimate.project.pk).exists()
     if actor.is_token:
-        return actor.token_project_id is None
+        return actor.token_project_id is None and not actor.is_of_one_site_or_source
     if actor.organisation_role != OrganisationRole.MEMBER:
         return True
     return estimate.created_by_user_id == actor.user_id

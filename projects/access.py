@@ -62,6 +62,8 @@ def projects_for(actor: Actor) -> QuerySet[Project]:
     projects = Project.objects.filter(
         organisation_id=actor.organisation_id, archived_at__isnull=True
     )
+    if actor.is_of_one_site_or_source:
+        return projects.none()
     if actor.token_project_id is not None:
         return projects.filter(pk=actor.token_project_id)
     if actor.is_token or actor.organisation_role != OrganisationRole.MEMBER:
@@ -108,7 +110,8 @@ def require_organisation_role(actor: Actor, *, write: bool) -> None:
         PermissionDenied: the actor's role or token scope does not reach over the organisation.
     """
     if actor.is_token:
-        allowed = actor.token_project_id is None and Scope.ADMIN_ORG in actor.scopes
+        is_limited = actor.token_project_id is not None or actor.is_of_one_site_or_source
+        allowed = not is_limited and Scope.ADMIN_ORG in actor.scopes
     elif write:
         allowed = actor.organisation_role == OrganisationRole.ADMIN
     else:
@@ -124,7 +127,8 @@ def require_analyst(actor: Actor) -> None:
         PermissionDenied: a viewer, an auditor, or a token that may not manage.
     """
     if actor.is_token:
-        allowed = bool(actor.scopes & {Scope.MANAGE_PROJECT, Scope.ADMIN_ORG})
+        may_change = bool(actor.scopes & {Scope.MANAGE_PROJECT, Scope.ADMIN_ORG})
+        allowed = may_change and not actor.is_of_one_site_or_source
     elif actor.organisation_role == OrganisationRole.ADMIN:
         allowed = True
     else:
@@ -146,7 +150,7 @@ def require_scope(actor: Actor, *scopes: Scope) -> None:
 
 def sees_unallocated(actor: Actor) -> bool:
     """Whether the actor may see what no project was charged with."""
-    if actor.token_project_id is not None:
+    if actor.token_project_id is not None or actor.is_of_one_site_or_source:
         return False
     if actor.is_token:
         return bool(actor.scopes & {Scope.ADMIN_ORG, Scope.READ_COSTS})

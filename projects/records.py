@@ -62,6 +62,11 @@ class Actor:
         """Whether a program acts."""
         return self.token_id is not None
 
+    @property
+    def is_of_one_site_or_source(self) -> bool:
+        """Whether a token reaches no further than one site or one source of bills."""
+        return self.token_site_id is not None or self.token_source_id is not None
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewToken:

@@ -71,7 +71,8 @@ def tokens(actor: Actor) -> QuerySet[ApiToken]:
         "project", "created_by"
     )
     if actor.is_token:
-        sees_all = Scope.ADMIN_ORG in actor.scopes and actor.token_project_id is None
+        is_limited = actor.token_project_id is not None or actor.is_of_one_site_or_source
+        sees_all = Scope.ADMIN_ORG in actor.scopes and not is_limited
         return visible if sees_all else visible.filter(pk=actor.token_id or NO_ID)
     if actor.organisation_role != OrganisationRole.MEMBER:
         return visible

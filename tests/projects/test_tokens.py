@@ -1,6 +1,7 @@
 """Tokens: shown once, kept as a hash, limited in scope, reach and time."""
 
 from datetime import timedelta
+from uuid import uuid4
 
 import pytest
 from django.core.exceptions import PermissionDenied, ValidationError
@@ -216,3 +217,29 @@ def test_the_command_prints_the_token_alone_on_the_last_line(capsys):
     last = capsys.readouterr().out.strip().splitlines()[-1]
     assert tokens.parse(last) is not None
     assert last.startswith("cw_ingest_")
+
+
+@pytest.mark.parametrize(
+    "reach", [TokenReach(site_id=uuid4()), TokenReach(source_id=uuid4())], ids=["site", "source"]
+)
+@pytest.mark.parametrize("scope", [Scope.READ_COSTS, Scope.MANAGE_PROJECT, Scope.ADMIN_ORG])
+def test_a_token_of_one_site_or_source_reaches_no_project(admin, reach, scope):
+    builders.project("moe")
+    client = builders.with_token(make(admin, scope, reach=reach).secret)
+
+    assert client.get(PROJECTS).json() == []
+    assert client.get(f"{PROJECTS}moe/costs").status_code == 404
+    assert client.get(f"{PROJECTS}moe/energy").status_code == 404
+    body = {"slug": "new-one", "name": "x"}
+    assert client.post(PROJECTS, body, content_type="application/json").status_code == 403
+    assert len(client.get("/api/v1/tokens/").json()) <= 1
+
+
+def test_a_token_of_one_site_uploads_no_bill_and_one_of_a_source_sends_no_power(admin):
+    upload = make(admin, Scope.UPLOAD_BILLING, reach=TokenReach(site_id=uuid4()))
+    send = make(admin, Scope.INGEST_POWER, reach=TokenReach(source_id=uuid4()))
+
+    bills = builders.with_token(upload.secret).post("/api/v1/charges/imports", {"source": "aws"})
+    power = builders.with_token(send.secret).post("/api/v1/power/batches", b"{}", "application/json")
+
+    assert (bills.status_code, power.status_code) == (403, 403)
