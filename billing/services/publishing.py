@@ -1,6 +1,6 @@
 """Swaps what a period holds: pointer, roll-up and trail move in one transaction."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -60,13 +60,14 @@ def settle(context: JobContext, delivery_id: UUID, *, staged: Staged | None) -> 
             return str(delivery.state)
         if staged is not None:
             _note_staged(delivery, staged)
-        shrinking = _shrinking(delivery)
+        plan = _Plan(delivery)
+        shrinking = _shrinking(plan)
         delivery.report["shrinking"] = shrinking
         if shrinking and not delivery.confirm_shrink:
             delivery.state = Delivery.State.NEEDS_CONFIRMATION
             _save(delivery)
             return str(delivery.state)
-        _publish(delivery)
+        _publish(delivery, plan)
     return str(delivery.state)
 
 
@@ -167,19 +168,18 @@ def _live(period: BillingPeriod) -> list[ChargeSlice]:
     return list(period.published_version.slices.select_related("delivery"))
 
 
-def _shrinking(delivery: Delivery) -> list[dict[str, Any]]:
-    """The published months that would hold fewer rows of this kind than before."""
+def _shrinking(plan: "_Plan") -> list[dict[str, Any]]:
+    """The published months that would hold fewer rows than before."""
     found: list[dict[str, Any]] = []
-    for item in _slices_of(delivery):
-        before = sum(live.rows for live in _live(item.period) if live.is_main)
-        if item.is_main and item.rows < before:
-            found.append({"period": str(item.period), "rows_before": before, "rows": item.rows})
+    for period, slices in plan.periods():
+        before, after = (sum(one.rows for one in some) for some in (_live(period), slices))
+        if after < before:
+            found.append({"period": str(period), "rows_before": before, "rows": after})
     return found
 
 
-def _publish(delivery: Delivery) -> None:
+def _publish(delivery: Delivery, plan: "_Plan") -> None:
     """Give every touched period its new version; call it with the books locked."""
-    plan = _Plan(delivery)
     known_at = timezone.now()
     changed = [
         _swap(period, slices, delivery=delivery, known_at=known_at)
@@ -199,6 +199,8 @@ class _Plan:
 
     A main slice replaces its period whole; spill-over adds to its. A delivery whose last main slice
     is replaced takes its spill-over in other periods with it: the new delivery brings that again.
+    Spill-over does not come back where a whole delivery has replaced it before, and a delivery that
+    is late for all its months leaves it out with them.
     """
 
     def __init__(self, delivery: Delivery) -> None:
@@ -206,9 +208,17 @@ class _Plan:
         self._wanted: dict[int, tuple[BillingPeriod, list[ChargeSlice]]] = {}
         self.left_out: list[str] = []
         self.added_to: list[dict[str, Any]] = []
-        replaced: set[UUID] = set()
-        for item in _slices_of(delivery):
-            replaced |= self._place(item)
+        slices = _slices_of(delivery)
+        mains = [item for item in slices if item.is_main]
+        replaced = {one for item in mains for one in self._place_main(item)}
+        is_late = len(self.left_out) == len(mains)
+        for item in slices:
+            if item.is_main:
+                continue
+            if is_late or self._was_replaced(item, replaced):
+                self.left_out.append(str(item.period))
+            else:
+                self._add(item)
         for delivery_id in replaced:
             self._drop_spill_over(delivery_id)
 
@@ -216,23 +226,35 @@ class _Plan:
         """Every touched period with the slices it shall hold."""
         return list(self._wanted.values())
 
-    def _place(self, item: ChargeSlice) -> set[UUID]:
-        """Put one slice where it belongs; return the deliveries whose main slice it replaces."""
+    def _place_main(self, item: ChargeSlice) -> set[UUID]:
+        """Let a slice replace its period; return the deliveries whose main slice goes."""
         live = _live(item.period)
         arrived = self._delivery.received_at
         newer = [one for one in live if one.delivery.received_at > arrived]
-        if not item.is_main:
-            others = sum(one.rows for one in live)
-            if others:
-                entry = {"period": str(item.period), "rows": item.rows, "rows_there": others}
-                self.added_to.append(entry)
-            self._wanted[item.period.pk] = (item.period, [*live, item])
-            return set()
         if any(one.is_main for one in newer):
             self.left_out.append(str(item.period))
             return set()
         self._wanted[item.period.pk] = (item.period, [item, *newer])
         return {one.delivery_id for one in live if one.is_main}
+
+    def _add(self, item: ChargeSlice) -> None:
+        """Add spill-over to what its period holds."""
+        live = _live(item.period)
+        others = sum(one.rows for one in live)
+        if others:
+            entry = {"period": str(item.period), "rows": item.rows, "rows_there": others}
+            self.added_to.append(entry)
+        self._wanted[item.period.pk] = (item.period, [*live, item])
+
+    def _was_replaced(self, item: ChargeSlice, replaced: Collection[UUID]) -> bool:
+        """Whether a whole delivery of the period took the place of these very rows before."""
+        live = _live(item.period)
+        if not any(one.is_main for one in live):
+            return False
+        before = ChargeSlice.objects.filter(
+            delivery_id__in=replaced, period=item.period, is_main=False, rows=item.rows
+        ).exclude(pk__in=[one.pk for one in live])
+        return any(one.totals == item.totals for one in before)
 
     def _drop_spill_over(self, delivery_id: UUID) -> None:
         published = ChargeSlice.objects.filter(

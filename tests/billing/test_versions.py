@@ -2,9 +2,11 @@
 
 from datetime import date
 from decimal import Decimal
+from threading import Thread
 
 import pytest
 from django.core.exceptions import ValidationError
+from django.db import connection
 from django.utils import timezone
 
 from audit.models import AuditEntry
@@ -89,6 +91,70 @@ def test_a_whole_delivery_of_a_month_replaces_the_spill_over_there():
     imported(focus_csv(many("2026-06", 3, BilledCost="1")))
 
     assert months() == {"2026-05": 60, "2026-06": 3}
+
+
+def test_spill_over_that_a_whole_month_replaced_does_not_come_back():
+    spill = in_month("2026-06", BilledCost="7")
+    imported(focus_csv([*many("2026-05", 60), spill]))
+    imported(focus_csv([*many("2026-06", 3), spill]))
+
+    again = imported(focus_csv([*many("2026-05", 61), spill]))
+    third = imported(focus_csv([*many("2026-05", 62), spill]))
+
+    assert months() == {"2026-05": 62, "2026-06": 4}
+    assert again.report["left_out"] == third.report["left_out"] == ["2026-06"]
+    assert verify(organisation().pk) == []
+
+
+def test_an_older_delivery_that_is_late_leaves_its_spill_over_out():
+    spill = in_month("2026-06", BilledCost="7")
+    content = focus_csv([*many("2026-05", 61), spill])
+    older = NewDelivery(source_name="aws", files=[IncomingFile(name="a.csv", chunks=[content])])
+    late = receive_files(operator(), older)
+    imported(focus_csv([*many("2026-05", 62), spill]))
+
+    run_job(late.job_id)
+
+    assert months() == {"2026-05": 62, "2026-06": 1}
+    assert Delivery.objects.get(pk=late.delivery_id).state == Delivery.State.PUBLISHED
+
+
+def test_a_whole_month_that_would_drop_spill_over_asks_first():
+    imported(focus_csv(many("2026-06", 5)))
+    imported(focus_csv([*many("2026-05", 60), in_month("2026-06", BilledCost="7")]))
+
+    delivery = imported(focus_csv(many("2026-06", 5, BilledCost="3")))
+
+    assert delivery.report["shrinking"] == [{"period": "2026-06", "rows_before": 6, "rows": 5}]
+    assert months() == {"2026-05": 60, "2026-06": 6}
+
+
+def test_two_imports_of_a_month_at_once_leave_one_of_them_whole():
+    bills = [focus_csv(many("2026-05", 40, BilledCost=cost)) for cost in ("1", "2", "3", "5")]
+    receipts = [
+        receive_files(
+            operator(),
+            NewDelivery(source_name="aws", files=[IncomingFile(name="a.csv", chunks=[content])]),
+        )
+        for content in bills
+    ]
+
+    def work(job_id):
+        try:
+            run_job(job_id)
+        finally:
+            connection.close()
+
+    threads = [Thread(target=work, args=[one.job_id]) for one in reversed(receipts)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert {one.state for one in Delivery.objects.all()} == {Delivery.State.PUBLISHED}
+    assert total() == Decimal(200), "the one that arrived last"
+    assert PeriodVersion.objects.filter(superseded_at=None).count() == 1
+    assert verify(organisation().pk) == []
 
 
 def test_spill_over_into_a_month_that_holds_rows_is_pointed_out():
