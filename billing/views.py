@@ -97,8 +97,7 @@ def import_upload(request: HttpRequest) -> HttpResponse:
         "submit": _("Import"),
         "back": reverse("imports"),
     }
-    status = 422 if form.errors else 200
-    return render(request, "billing/import_upload.html", context, status=status)
+    return render(request, "billing/import_upload.html", context)
 
 
 def _receive(actor: Actor, form: UploadForm) -> Receipt | None:
@@ -202,8 +201,7 @@ def import_rules(request: HttpRequest) -> HttpResponse:
         "unallocated": unallocated_cost(actor.organisation_id, basis="effective"),
         **_rebuild(request, actor),
     }
-    status = 422 if form.errors else 200
-    return render(request, "billing/import_rules.html", context, status=status)
+    return render(request, "billing/import_rules.html", context)
 
 
 def _rebuild(request: HttpRequest, actor: Actor) -> dict[str, Any]:

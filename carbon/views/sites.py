@@ -168,7 +168,7 @@ def site_factor_add(request: HttpRequest, slug: str) -> HttpResponse:
             )
             return redirect("site", slug=slug)
     context = _site_context(actor, found, factor_form=form)
-    return render(request, "carbon/site.html", context, status=422)
+    return render(request, "carbon/site.html", context)
 
 
 @require_POST
@@ -203,7 +203,7 @@ def site_assign(request: HttpRequest, slug: str) -> HttpResponse:
             )
             return redirect("site", slug=slug)
     context = _site_context(actor, found, assign_form=form)
-    return render(request, "carbon/site.html", context, status=422)
+    return render(request, "carbon/site.html", context)
 
 
 def _assign(actor: Actor, found: SiteRecord, data: dict[str, Any]) -> int:
