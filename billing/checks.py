@@ -88,7 +88,11 @@ def _by_engine(slices: Sequence[ChargeSlice], rules: Sequence[RuleRecord]) -> Su
 def _by_python(
     slices: Sequence[ChargeSlice], rules: Sequence[RuleRecord]
 ) -> tuple[Sums, dict[str, dict[str, Any]]]:
-    """Daily costs and totals by currency, added up one row after the other as Decimal."""
+    """Daily costs and totals by currency, added up one row after the other as Decimal.
+
+    A day's cost that one of its rows lacks is unknown; a total is that of the amounts in the files.
+    """
+    lacking: dict[tuple[Any, ...], set[str]] = defaultdict(set)
     daily: Sums = defaultdict(dict)
     totals: dict[str, dict[str, Any]] = defaultdict(dict)
     ordered = sorted(rules, key=lambda rule: rule.position)
@@ -98,9 +102,13 @@ def _by_python(
             row["day"] = row["charge_period_start"].date()
             row["accelerator_h"] = row["x_accelerator_h"]
             row["rows"] = 1
-            for sums in (daily[_key(row, DAILY_KEYS)], totals[row["billing_currency"]]):
-                for name in _SUMS:
-                    sums[name] = _plus(sums.get(name), row[name])
+            currency, key = totals[row["billing_currency"]], _key(row, DAILY_KEYS)
+            for name in _SUMS:
+                currency[name] = _plus(currency.get(name), row[name])
+                daily[key][name] = _plus(daily[key].get(name), row[name])
+            lacking[key] |= {name for name in COST_COLUMNS if row[name] is None}
+    for key, names in lacking.items():
+        daily[key].update(dict.fromkeys(names))
     return dict(daily), dict(totals)
 
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from billing.amounts import exact_text, plain
+from billing.amounts import plain
 from billing.models import Delivery
 from billing.records import COST_COLUMNS, CostTable
 
@@ -52,7 +52,5 @@ def cost_document(table: CostTable) -> dict[str, Any]:
             }
             for row in table.rows
         ],
-        "total": [
-            {"currency": entry.currency, "cost": exact_text(entry.cost)} for entry in table.total
-        ],
+        "total": [{"currency": entry.currency, "cost": plain(entry.cost)} for entry in table.total],
     }

@@ -131,10 +131,16 @@ def _rule_holds(charges: ibis.Table, rule: RuleRecord) -> Any:
     return (column == rule.value).fill_null(False)
 
 
+def whole_sum(charges: ibis.Table, name: str) -> Any:
+    """The sum of a cost; null where a row lacks it: a partial sum would read as the whole."""
+    column = charges[name]
+    return ibis.ifelse(column.count() == charges.count(), column.sum(), ibis.null(MONEY_TYPE))
+
+
 def daily_costs(charges: ibis.Table) -> ibis.Table:
     """Costs by day and every dimension of dashboards; a charge's day is the one it starts on."""
     dated = charges.mutate(day=charges.charge_period_start.date())
-    sums: dict[str, Any] = {name: dated[name].sum() for name in COST_COLUMNS}
+    sums: dict[str, Any] = {name: whole_sum(dated, name) for name in COST_COLUMNS}
     return dated.group_by(list(DAILY_KEYS)).agg(
         **sums, accelerator_h=dated.x_accelerator_h.sum(), rows=dated.count()
     )

@@ -8,7 +8,7 @@ from uuid import UUID
 
 import ibis
 
-from billing.expressions import allocated
+from billing.expressions import allocated, whole_sum
 from billing.records import Basis, CostRow, RuleRecord
 from lake.engine import open_engine
 
@@ -45,7 +45,7 @@ def costs_from_lake(
         }
         charges = charges.mutate(**columns)
         grouped = charges.group_by([*names, "billing_currency"]).agg(
-            cost=charges[question.basis.column].sum(), hours=charges.x_accelerator_h.sum()
+            cost=whole_sum(charges, question.basis.column), hours=charges.x_accelerator_h.sum()
         )
         found = engine.rows(grouped.order_by([*names, "billing_currency"]))
     return [

@@ -111,7 +111,7 @@ class DailyCostRow:
     day: date
     x_cost_class: str
     currency: str
-    cost: Decimal
+    cost: Decimal | None  # None where a charge lacks this cost
     accelerator_h: Decimal | None
 
 
@@ -121,16 +121,16 @@ class CostRow:
 
     group: tuple[str | None, ...]
     currency: str
-    cost: Decimal | None  # None where no row of the group has this cost
+    cost: Decimal | None  # None where a charge of the group lacks this cost
     accelerator_h: Decimal | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CurrencyTotal:
-    """A total in one currency."""
+    """A total in one currency; None where a charge lacks this cost."""
 
     currency: str
-    cost: Decimal
+    cost: Decimal | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

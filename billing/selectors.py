@@ -3,6 +3,7 @@
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
+from decimal import Decimal
 from uuid import UUID
 
 from django.db.models import Count, F, Func, Max, Min, Q, QuerySet, Sum, TextField, Value
@@ -141,7 +142,6 @@ def cost_by_day(  # noqa: PLR0913  # the contract with the rooms above
             accelerator_h=row.accelerator_h,
         )
         for row in table
-        if row.cost is not None
     ]
 
 
@@ -216,14 +216,15 @@ def unallocated_cost(
 
 
 def total_of(rows: Sequence[CostRow]) -> tuple[CurrencyTotal, ...]:
-    """Exact totals, one for each currency."""
-    sums: dict[str, CurrencyTotal] = {}
+    """Exact totals, one for each currency; None where a part is missing."""
+    sums: dict[str, Decimal | None] = {}
     for row in rows:
-        if row.cost is not None:
-            known = sums.get(row.currency)
-            cost = row.cost if known is None else EXACT.add(known.cost, row.cost)
-            sums[row.currency] = CurrencyTotal(currency=row.currency, cost=cost)
-    return tuple(sums[currency] for currency in sorted(sums))
+        known = sums.get(row.currency, Decimal(0))
+        if known is None or row.cost is None:
+            sums[row.currency] = None
+        else:
+            sums[row.currency] = EXACT.add(known, row.cost)
+    return tuple(CurrencyTotal(currency=name, cost=sums[name]) for name in sorted(sums))
 
 
 def billed_through(organisation_id: UUID, project_id: UUID | None) -> date | None:
@@ -300,14 +301,19 @@ def _from_roll_up(organisation_id: UUID, question: _Question) -> list[CostRow]:
     found = (
         costs.annotate(**columns)
         .values(*columns, "billing_currency")
-        .annotate(cost=Sum(question.basis.column), hours=Sum("accelerator_h"))
+        .annotate(
+            cost=Sum(question.basis.column),
+            known=Count(question.basis.column),
+            groups=Count("pk"),
+            hours=Sum("accelerator_h"),
+        )
         .order_by(*columns, "billing_currency")
     )
     return [
         CostRow(
             group=tuple(None if row[name] is None else str(row[name]) for name in columns),
             currency=row["billing_currency"],
-            cost=row["cost"],
+            cost=row["cost"] if row["known"] == row["groups"] else None,
             accelerator_h=row["hours"],
         )
         for row in found

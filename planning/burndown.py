@@ -38,7 +38,8 @@ def build_burndown(question: Question, plan: PlanRecord | None, actuals: Actuals
     """Join plan and actuals on one time axis.
 
     Charges in another currency than the plan's make the sums unknown (None), named in
-    `other_currencies`: a partial sum would read as the whole.
+    `other_currencies`; so do charges without a cost on this basis: a partial sum would read as the
+    whole.
 
     Args:
         question: instant, ISO-4217 currency, basis (billed, effective, list, contracted).
@@ -50,7 +51,7 @@ def build_burndown(question: Question, plan: PlanRecord | None, actuals: Actuals
     """
     costs = [row for row in actuals.costs if row.currency == question.currency]
     foreign = tuple(sorted({row.currency for row in actuals.costs} - {question.currency}))
-    known = bool(costs) and not foreign
+    known = bool(costs) and not foreign and all(row.cost is not None for row in costs)
     billed_through = max((row.day for row in actuals.costs), default=None)
     metered_through = max((row.day for row in actuals.energy), default=None)
     planned = planned_cost_by_day(plan.lines) if plan else {}
@@ -84,9 +85,10 @@ def _days(
         lambda: defaultdict(Decimal)
     )
     for row in costs:
-        bands = groups[row.day]
-        band = group_of(row.x_cost_class)
-        bands[band] = EXACT.add(bands[band], row.cost)
+        if row.cost is not None:
+            bands = groups[row.day]
+            band = group_of(row.x_cost_class)
+            bands[band] = EXACT.add(bands[band], row.cost)
     energy = {row.day: row for row in actuals.energy}
     emissions = {row.day: row for row in actuals.emissions}
     planned_kwh = planned_quantity_by_day(plan.lines, "facility_energy_kwh") if plan else None
@@ -126,7 +128,7 @@ def _planned_value(
 
 
 def _sum_cost(rows: Sequence[DailyCostRow]) -> Decimal:
-    return exact_sum(row.cost for row in rows)
+    return exact_sum(row.cost for row in rows if row.cost is not None)
 
 
 def _sum_known_decimal(values: Sequence[Decimal | None]) -> Decimal | None:

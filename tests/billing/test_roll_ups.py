@@ -1,6 +1,7 @@
 """Roll-ups equal plain Decimal arithmetic to the last digit, whatever the lines and rules."""
 
 from collections import defaultdict
+from datetime import date
 from decimal import Decimal, localcontext
 from uuid import UUID, uuid5
 
@@ -10,10 +11,21 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from billing.checks import verify
+from billing.documents import cost_document
 from billing.expressions import allocated, daily_costs, totals_by_currency
 from billing.records import RuleRecord
+from billing.selectors import cost_by_day, costs_grouped
 from lake.engine import open_engine
-from tests.billing.builders import focus_csv, imported, in_month, organisation, total
+from tests.billing.builders import (
+    by,
+    charge,
+    costing,
+    focus_csv,
+    imported,
+    in_month,
+    organisation,
+    total,
+)
 
 PROJECTS = [uuid5(UUID(int=0), name) for name in "abc"]
 amounts = st.one_of(
@@ -115,9 +127,7 @@ def test_daily_costs_are_the_exact_sum_of_their_lines(settings, rows, wanted):
 
     with localcontext(prec=100):
         sums = {
-            key: sum((one for one in parts if one is not None), Decimal(0))
-            if any(one is not None for one in parts)
-            else None
+            key: None if None in parts else sum(parts, Decimal(0))
             for key, parts in expected.items()
         }
     assert {
@@ -127,7 +137,8 @@ def test_daily_costs_are_the_exact_sum_of_their_lines(settings, rows, wanted):
         for row in found
     } == sums
     assert sum(row["rows"] for row in found) == len(rows)
-    assert all(row["billed_cost"] == row["accelerator_h"] for row in found)
+    whole = [row for row in found if row["billed_cost"] is not None]
+    assert all(row["billed_cost"] == row["accelerator_h"] for row in whole)
 
 
 def test_totals_by_currency_are_exact():
@@ -168,4 +179,36 @@ def test_amounts_of_every_size_survive_the_whole_way():
 
     with localcontext(prec=100):
         assert total("billed") == sum((Decimal(text) for text in texts), Decimal(0))
+    assert verify(organisation().pk) == []
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_cost_that_one_row_lacks_is_unknown_not_a_smaller_sum():
+    lacking = charge(EffectiveCost="", ChargePeriodStart="2026-05-05T00:00:00Z")
+    imported(focus_csv([costing("1"), lacking, costing("2", Tags="{}", RegionId="eu-west-1")]))
+    may = {"start_on": date(2026, 5, 1), "end_on": date(2026, 6, 1)}
+    pk = organisation().pk
+
+    for group_by, costs in (
+        (["day"], [Decimal(3), None]),
+        (["month"], [None]),
+        (["tag:x"], [None]),
+        (["region_id"], [Decimal(2), None]),
+    ):
+        table = costs_grouped(pk, group_by=group_by, basis="effective", include_unallocated=True)
+        assert [row.cost for row in table.rows] == costs
+        assert [entry.cost for entry in table.total] == [None]
+        assert cost_document(table)["total"] == [{"currency": "USD", "cost": None}]
+    days = cost_by_day(pk, None, basis="effective", **may)
+    assert [row.cost for row in days] == [Decimal(3), None]
+    assert total("billed") == Decimal("4.10")
+    assert verify(pk) == []
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_cost_that_is_missing_beside_others_of_its_day_is_unknown():
+    imported(focus_csv([costing("1"), charge(ListCost="NULL")]))
+
+    assert by("day", "list") == {"2026-05-04": None}
+    assert by("day", "billed") == {"2026-05-04": Decimal("2.10")}
     assert verify(organisation().pk) == []

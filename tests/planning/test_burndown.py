@@ -18,13 +18,17 @@ QUESTION = Question(as_of=datetime(2026, 9, 20, tzinfo=UTC), currency="USD", bas
 
 
 def make_cost(
-    day: date = START, *, x_cost_class: str = "accelerator", currency: str = "USD", cost: str = "10"
+    day: date = START,
+    *,
+    x_cost_class: str = "accelerator",
+    currency: str = "USD",
+    cost: str | None = "10",
 ) -> DailyCostRow:
     return DailyCostRow(
         day=day,
         x_cost_class=x_cost_class,
         currency=currency,
-        cost=Decimal(cost),
+        cost=None if cost is None else Decimal(cost),
         accelerator_h=Decimal("4"),
     )
 
@@ -130,6 +134,15 @@ def test_another_currency_makes_the_total_unknown_instead_of_partial() -> None:
     assert burndown.actual_cost is None
     assert burndown.other_currencies == ("EUR",)
     assert burndown_document(burndown)["actual_cost"] is None
+
+
+def test_a_charge_without_a_cost_makes_the_total_unknown_instead_of_partial() -> None:
+    costs = [make_cost(), make_cost(START + timedelta(days=1), cost=None)]
+    burndown = build_burndown(QUESTION, make_plan(), make_actuals(costs))
+    assert burndown.actual_cost is None
+    assert burndown.compute_cost is None
+    assert burndown_document(burndown)["actual_cost"] is None
+    assert {row.actual_cost for row in burndown.days} == {None}
 
 
 def test_a_day_without_a_charge_is_unknown_not_zero() -> None:

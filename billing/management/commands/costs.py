@@ -1,6 +1,7 @@
 """manage.py costs: costs by any dimension, exact."""
 
 from datetime import date
+from decimal import Decimal
 from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
@@ -55,10 +56,13 @@ def _in_words(table: CostTable) -> str:
     for row in table.rows:
         named = zip(table.group_by, row.group, strict=True)
         group = " | ".join(_named(name, value) for name, value in named)
-        cost = "n/a" if row.cost is None else f"{row.cost:,.2f}"
-        lines.append(f"{group:<60} {row.currency} {cost:>20}")
-    lines += [f"{'total':<60} {entry.currency} {entry.cost:>20,.2f}" for entry in table.total]
+        lines.append(f"{group:<60} {row.currency} {_amount(row.cost):>20}")
+    lines += [f"{'total':<60} {one.currency} {_amount(one.cost):>20}" for one in table.total]
     return "\n".join(lines or ["No costs."])
+
+
+def _amount(cost: Decimal | None) -> str:
+    return "n/a" if cost is None else f"{cost:,.2f}"
 
 
 def _named(column: str, value: str | None) -> str:
