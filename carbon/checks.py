@@ -1,12 +1,22 @@
 """Checks of energy and emissions: recomputed from the readings in pure Python; changes nothing."""
 
 from collections.abc import Iterator, Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from itertools import groupby, pairwise
 from uuid import UUID
 
+from django.db.models.functions import TruncDate
+
 from audit.records import Finding
-from carbon.models import EmissionEntry, EnergyHour, MeteredInterval, OpenHours, PowerSample
+from carbon.models import (
+    EmissionEntry,
+    EnergyHour,
+    FactorSet,
+    MeteredInterval,
+    OpenHours,
+    PowerSample,
+)
+from carbon.posting import factors_by_day
 from carbon.selectors import current_entries
 from carbon.site_factors import dated_factors, max_gap_s
 from formulae.allocation import split_integer
@@ -20,12 +30,13 @@ from formulae.energy import (
 )
 from formulae.periods import Period
 from formulae.units import kwh_from_millijoule
-from runs.records import SiteRecord
-from runs.selectors import devices_of, sites
+from runs.records import AssignmentRecord, SiteRecord
+from runs.selectors import assignments_of_site, devices_of, sites
 
 HOUR = timedelta(hours=1)
 MICROSECOND = timedelta(microseconds=1)
 RELATIVE_TOLERANCE = 1e-12
+OwnerHour = tuple[datetime, UUID | None, UUID | None]
 Hours = dict[datetime, tuple[int, int]]  # hour -> millijoules, covered microseconds
 
 
@@ -34,7 +45,7 @@ def verify(organisation_id: UUID) -> tuple[Finding, ...]:
     return tuple(
         finding
         for site in sites(organisation_id)
-        for check in (verify_hours, verify_entries, verify_sums)
+        for check in (verify_hours, verify_entries, verify_sums, verify_owners, verify_factors)
         for finding in check(site)
     )
 
@@ -132,8 +143,15 @@ def verify_entries(site: SiteRecord) -> Iterator[Finding]:
             kwh_from_millijoule(row.accelerator_energy_millijoule), factors.host_factor
         )
         facility_kwh = facility_energy_kwh(it_kwh, factors.pue)
-        expected = (it_kwh, facility_kwh, operational_kgco2e(facility_kwh, factors.grid_g_per_kwh))
-        found = (row.it_energy_kwh, row.facility_energy_kwh, row.scope_2_location_kgco2e)
+        emitted_kgco2e = operational_kgco2e(facility_kwh, factors.grid_g_per_kwh)
+        # Without instruments the market-based figure is the grid's own average.
+        expected = (it_kwh, facility_kwh, emitted_kgco2e, emitted_kgco2e)
+        found = (
+            row.it_energy_kwh,
+            row.facility_energy_kwh,
+            row.scope_2_location_kgco2e,
+            row.scope_2_market_kgco2e,
+        )
         if not all(_alike(one, other) for one, other in zip(expected, found, strict=True)):
             yield Finding(
                 code="emission_entry",
@@ -161,11 +179,83 @@ def verify_sums(site: SiteRecord) -> Iterator[Finding]:
     columns = ("hour", "measured_millijoule", "spread_millijoule", "estimated_millijoule")
     for hour, *energies in hours.values_list(*columns).iterator(chunk_size=10_000):
         metered[hour] = metered.get(hour, 0) + sum(energies)
-    for hour, energy in metered.items():
-        if posted.get(hour, 0) != energy:
+    for hour in {**metered, **posted}:
+        if posted.get(hour, 0) != metered.get(hour, 0):
             yield Finding(
                 code="emission_sum",
                 where=f"{site.slug}, {hour}",
-                expected=f"{energy} mJ",
+                expected=f"{metered.get(hour, 0)} mJ",
                 found=f"{posted.get(hour, 0)} mJ",
+            )
+
+
+def verify_owners(site: SiteRecord) -> Iterator[Finding]:
+    """Each owner's energy of each hour against assignments and device-hours, device by device."""
+    booked = {
+        (row.hour, row.project_id, row.run_id): row.accelerator_energy_millijoule
+        for row in current_entries().filter(site_id=site.site_id)
+        if row.accelerator_energy_millijoule
+    }
+    owned = _owned_energy(site)
+    for key in sorted({*booked, *owned}, key=str) if booked != owned else ():
+        if booked.get(key, 0) != owned.get(key, 0):
+            hour, project_id, run_id = key
+            yield Finding(
+                code="emission_owner",
+                where=f"{site.slug}, project {project_id}, run {run_id}, {hour.isoformat()}",
+                expected=f"{owned.get(key, 0)} mJ",
+                found=f"{booked.get(key, 0)} mJ",
+            )
+
+
+def _owned_energy(site: SiteRecord) -> dict[OwnerHour, int]:
+    """Energy by hour and owner: each device-hour split by time, the rest nobody's."""
+    assigned: dict[int, list[AssignmentRecord]] = {}
+    for assignment in assignments_of_site(site.site_id):
+        assigned.setdefault(assignment.device_id, []).append(assignment)
+    owned: dict[OwnerHour, int] = {}
+    hours = EnergyHour.objects.filter(site_id=site.site_id, superseded_at__isnull=True)
+    columns = ("measured_millijoule", "spread_millijoule", "estimated_millijoule")
+    rows = hours.values_list("device_id", "hour", *columns)
+    for device_id, hour, *energies in rows.iterator(chunk_size=10_000):
+        owners, parts = _shares(assigned.get(device_id, ()), hour)
+        for energy in energies:
+            for owner, part in zip(owners, split_integer(energy, parts), strict=True):
+                if part:
+                    key = (hour, *owner)
+                    owned[key] = owned.get(key, 0) + part
+    return owned
+
+
+def _shares(
+    assignments: Sequence[AssignmentRecord], hour: datetime
+) -> tuple[list[tuple[UUID | None, UUID | None]], list[int]]:
+    """Whose a device is in an hour, and for how many microseconds."""
+    owners: list[tuple[UUID | None, UUID | None]] = []
+    parts: list[int] = []
+    for one in assignments:
+        low, high = max(one.start, hour), min(one.end or hour + HOUR, hour + HOUR)
+        if low < high:
+            owners.append((one.project_id, one.run_id))
+            parts.append((high - low) // MICROSECOND)
+    free = HOUR // MICROSECOND - sum(parts)
+    return ([*owners, (None, None)], [*parts, free]) if free else (owners, parts)
+
+
+def verify_factors(site: SiteRecord) -> Iterator[Finding]:
+    """The factors that entries were made with against those that hold for their day."""
+    entries = current_entries().filter(site_id=site.site_id)
+    days = entries.annotate(day=TruncDate("hour", tzinfo=UTC))
+    made_with = set(days.values_list("day", "factor_set_id").distinct())
+    sets = FactorSet.objects.in_bulk({factor_set_id for _day, factor_set_id in made_with})
+    holding = factors_by_day(site, {day for day, _factor_set_id in made_with})
+    for day, factor_set_id in sorted(made_with):
+        expected = [factor.as_json() for factor in holding[day].named]
+        found = sets[factor_set_id].factors
+        if found != expected:
+            yield Finding(
+                code="emission_factors",
+                where=f"{site.slug}, {day}",
+                expected=", ".join(f"{one['id']} {one['value']}" for one in expected),
+                found=", ".join(f"{one['id']} {one['value']}" for one in found),
             )

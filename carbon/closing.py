@@ -267,18 +267,23 @@ def _supersede(cursor: Any, new: HourTable, outdated: Any, *, now: datetime) -> 
 
 
 def site_window(site_id: UUID, device_ids: Sequence[int]) -> Window | None:
-    """All hours of a site that are on the books; None when there are none."""
+    """All hours of a site that are on the books or have readings; None when there are none."""
     with connection.cursor() as cursor:
         cursor.execute(
+            "SELECT min(first), max(last) FROM ("
             "SELECT min(hour), max(hour) FROM carbon_energyhour "
-            "WHERE site_id = %s AND superseded_at IS NULL",
-            [site_id],
+            "WHERE site_id = %(site)s AND superseded_at IS NULL "
+            "UNION ALL SELECT min(at), max(at) FROM carbon_powersample "
+            "WHERE device_id = ANY(%(devices)s) "
+            'UNION ALL SELECT min(start), max("end") FROM carbon_meteredinterval '
+            "WHERE device_id = ANY(%(devices)s)) AS spans(first, last)",
+            {"site": site_id, "devices": list(device_ids)},
         )
         first, last = cursor.fetchone()
     if first is None:
         return None
     return Window(
         device_ids=tuple(device_ids),
-        start=microsecond_of(first),
-        end=microsecond_of(last) + HOUR_MICROSECOND,
+        start=microsecond_of(first) // HOUR_MICROSECOND * HOUR_MICROSECOND,
+        end=(microsecond_of(last) // HOUR_MICROSECOND + 1) * HOUR_MICROSECOND,
     )

@@ -20,6 +20,8 @@ from lake import blobs, engine, places, text_files
 
 ROWS_AT_ONCE: Final = 1_000_000
 CHUNK_BYTES: Final = 1 << 20
+SHELF: Final = "power"  # not that of bills, whose sweep knows nothing of files that wait here
+KEPT_S: Final = 7 * 86_400.0
 
 
 class PowerFileError(ValueError):
@@ -50,10 +52,15 @@ def receive_file(path: Path) -> PowerFile:
 def receive_chunks(name: str, chunks: Iterator[bytes]) -> PowerFile:
     """Keep bytes that arrive in chunks."""
     try:
-        blob = blobs.receive(chunks, max_bytes=settings.MAX_UPLOAD_MB * 2**20)
+        blob = blobs.receive(chunks, max_bytes=settings.MAX_UPLOAD_MB * 2**20, shelf=SHELF)
     except blobs.BlobTooLargeError as error:
         raise PowerFileError(f"{name}: {error}; split the file") from error
     return PowerFile(name=name[:255], sha256=blob.sha256)
+
+
+def sweep_files() -> int:
+    """Remove received files that are older than any job that may still read them; say how many."""
+    return blobs.sweep(keep=(), grace_s=KEPT_S, shelf=SHELF)
 
 
 def readings_of(file: PowerFile) -> Iterator[tuple[Readings, tuple[str, ...], int]]:
@@ -80,7 +87,7 @@ def readings_of(file: PowerFile) -> Iterator[tuple[Readings, tuple[str, ...], in
 
 
 def _parsed(file: PowerFile, folder: Path) -> text_files.TextTable:
-    source = blobs.path_of(file.sha256)
+    source = blobs.path_of(file.sha256, shelf=SHELF)
     with source.open("rb") as opened:
         head = opened.read(16)
     try:

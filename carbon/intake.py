@@ -320,7 +320,7 @@ def _open_hours(
     """Note which hours must be closed again, those of neighbouring samples too; give the first."""
     if counted.start is None or counted.end is None:
         return None
-    gap_s = max_gap_s(dated_factors(site.site_id)) if rows.readings.is_samples else 0.0
+    gap_s = max_gap_s(dated_factors(site.site_id))  # an interval cuts samples across its ends
     reach = int(gap_s * MICROSECOND_PER_S)
     first = (counted.start - reach) // HOUR_MICROSECOND * HOUR_MICROSECOND
     OpenHours.objects.create(

@@ -70,6 +70,8 @@ def post_hours(site: SiteRecord, *, start: int, end: int, posted_at: datetime) -
     fresh = [
         row for key, row in wanted.items() if key not in current or _differs(current[key], row)
     ]
+    # Whoever asked earlier may post later: an entry must not be taken back before it was posted.
+    posted_at = max([posted_at, *(row.posted_at for row in outdated)])
     for row in fresh:
         row.posted_at = posted_at
     reversals = [_reversal(row, posted_at=posted_at) for row in outdated]

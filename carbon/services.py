@@ -18,7 +18,7 @@ from carbon.closing import close_site, close_window, site_window, windows_of
 from carbon.deliveries import PowerFile, PowerFileError, readings_of, receive_file
 from carbon.intake import Intake, lock_site, store_readings
 from carbon.metering import HOUR_MICROSECOND
-from carbon.models import PowerDelivery
+from carbon.models import EnergyHour, PowerDelivery
 from carbon.posting import post_hours
 from carbon.records import DEFAULT_MAX_GAP_S, PowerReport
 from carbon.site_factors import (
@@ -172,7 +172,10 @@ def _counts(intake: Intake) -> dict[str, Any]:
 def _learn_max_gap(
     actor: Actor, site: SiteRecord, readings: Readings, *, now: datetime
 ) -> list[str]:
-    """Set the longest gap of a site whose first samples come too slowly for the default."""
+    """Set the longest gap of a site whose first samples come too slowly for the default.
+
+    Once hours are on the books it is for people to change: that changes what they hold.
+    """
     if not readings.is_samples or len(readings) < 2:
         return []
     order = np.lexsort((readings.start, readings.device))
@@ -182,6 +185,7 @@ def _learn_max_gap(
         return []
     cadence_s = float(np.median(steps)) / MICROSECOND_PER_S
     known = any(one.kind == "max_gap_s" for one in dated_factors(site.site_id))
+    known = known or EnergyHour.objects.filter(site_id=site.site_id).exists()
     if known or 2 * cadence_s <= DEFAULT_MAX_GAP_S:
         return []
     gap_s = min(2 * cadence_s, float(S_PER_HOUR))

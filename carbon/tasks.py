@@ -1,7 +1,8 @@
-"""What the schedule rings: ask for the closing of hours that are over. No rule lives here."""
+"""What the schedule rings: close hours that are over, sweep old files. No rule lives here."""
 
 from celery import shared_task
 
+from carbon.deliveries import sweep_files
 from carbon.selectors import sites_with_open_hours
 from carbon.services import enqueue_all_open
 
@@ -10,3 +11,9 @@ from carbon.services import enqueue_all_open
 def close_open_hours() -> int:
     """Enqueue a closing job for every site with hours that are over and not closed."""
     return enqueue_all_open(sites_with_open_hours())
+
+
+@shared_task(name="carbon.sweep_files")
+def sweep() -> int:
+    """Remove power files that were stored long ago; their readings are in the books."""
+    return sweep_files()

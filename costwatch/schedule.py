@@ -19,4 +19,6 @@ SCHEDULE = (
     Entry(name="close hours of energy", task="carbon.close_open_hours", every_s=300.0),
     # A killed import leaves files that no row refers to; they go after an hour.
     Entry(name="sweep the lake", task="billing.sweep_lake", every_s=3600.0),
+    # The bytes of power files wait for their job; a week later nothing reads them any more.
+    Entry(name="sweep power files", task="carbon.sweep_files", every_s=86_400.0),
 )

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from lake.places import GRACE_S, LakeError, move_durably, older_than, root, scratch, sync
 
+SHELF = "blobs"
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
@@ -25,8 +26,10 @@ class Blob:
     head: bytes
 
 
-def receive(chunks: Iterable[bytes], *, max_bytes: int) -> Blob:
+def receive(chunks: Iterable[bytes], *, max_bytes: int, shelf: str = SHELF) -> Blob:
     """Store the bytes and return their address; the same bytes again change nothing.
+
+    Each room has a shelf of its own: what one room removes or sweeps, another may still want.
 
     Raises:
         BlobTooLargeError: there are more than `max_bytes`; nothing is kept.
@@ -44,7 +47,7 @@ def receive(chunks: Iterable[bytes], *, max_bytes: int) -> Blob:
                 digest.update(chunk)
                 file.write(chunk)
         sha256 = digest.hexdigest()
-        target = path_of(sha256)
+        target = path_of(sha256, shelf=shelf)
         if target.exists():
             os.utime(target)  # a sweep spares what was received lately
             sync(target)
@@ -53,24 +56,24 @@ def receive(chunks: Iterable[bytes], *, max_bytes: int) -> Blob:
     return Blob(sha256=sha256, size_bytes=size_bytes, head=head)
 
 
-def path_of(sha256: str) -> Path:
+def path_of(sha256: str, *, shelf: str = SHELF) -> Path:
     """Where the bytes with this hash lie, or would lie."""
     if not _SHA256.fullmatch(sha256):
         raise LakeError("a blob is named by its SHA-256 in 64 small hexadecimal digits")
-    return root() / "blobs" / sha256[:2] / sha256
+    return root() / shelf / sha256[:2] / sha256
 
 
-def remove(sha256: str) -> None:
+def remove(sha256: str, *, shelf: str = SHELF) -> None:
     """Forget bytes that nothing refers to any more."""
-    path_of(sha256).unlink(missing_ok=True)
+    path_of(sha256, shelf=shelf).unlink(missing_ok=True)
 
 
-def sweep(*, keep: Collection[str], grace_s: float = GRACE_S) -> int:
+def sweep(*, keep: Collection[str], grace_s: float = GRACE_S, shelf: str = SHELF) -> int:
     """Remove bytes that nothing refers to and nobody touched lately; return how many."""
     known = frozenset(keep)
     stale = [
         path
-        for path in (root() / "blobs").glob("??/*")
+        for path in (root() / shelf).glob("??/*")
         if path.name not in known and older_than(path, grace_s)
     ]
     for path in stale:

@@ -188,6 +188,7 @@ def test_verify_finds_an_hour_that_differs_from_its_readings(hall):
         )
     assert {finding.code for finding in verify(organisation().pk)} == {
         "energy_hour",
+        "emission_owner",
         "emission_sum",
     }
 
