@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import ibis
 from babel.numbers import list_currencies
+from django.utils.translation import gettext as _
 
 from billing.adapters.layout import Layout
 from billing.classification import classify
@@ -28,6 +29,8 @@ from lake.engine import Engine
 from lake.text_files import TextTable
 
 MAX_IRREGULAR: Final = 5_000_000
+EARLIEST: Final = "1970"  # texts in this form sort as their times do
+LATEST: Final = "9000"
 MAX_SPELLINGS: Final = 200
 ENUMS: Final = tuple(column.name for column in CHARGE_COLUMNS if column.kind is Kind.ENUM)
 PLACING: Final = (*INSTANTS, "billing_currency")  # without these a charge has no place in the books
@@ -155,8 +158,16 @@ class _Texts:
             found = self.engine.rows(
                 irregular.group_by(number_text=irregular[name])
                 .agg(rows=irregular.count())
-                .limit(MAX_IRREGULAR)
+                .limit(MAX_IRREGULAR + 1)
             )
+            if len(found) > MAX_IRREGULAR:
+                raise ChargesRefusedError(
+                    "too_large",
+                    _("more than {limit} different amounts need exact rounding; split it").format(
+                        limit=MAX_IRREGULAR
+                    ),
+                    column=name,
+                )
             read = [
                 (item["number_text"], *self._number(name, item["number_text"]), item["rows"])
                 for item in found
@@ -260,7 +271,8 @@ class _RowRefusedError(ChargesRefusedError):
 
 
 def _readable_instant(column: Any) -> Any:
-    return column.re_search(INSTANT) & column.try_cast("timestamp").notnull()
+    is_read = column.re_search(INSTANT) & column.try_cast("timestamp").notnull()
+    return is_read & (column >= EARLIEST) & (column < LATEST)
 
 
 def _number_fault(text: str) -> str | None:

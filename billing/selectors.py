@@ -186,7 +186,7 @@ def costs_grouped(  # noqa: PLR0913  # the contract with the rooms above
         include_unallocated=include_unallocated or project_id is not None,
     )
     rows = _costs(organisation_id, question)
-    first, last = _bounds(organisation_id)
+    first, last = _bounds(organisation_id, question)
     return CostTable(
         group_by=tuple(group_by),
         basis=question.basis,
@@ -236,10 +236,10 @@ def billed_through(organisation_id: UUID, project_id: UUID | None) -> date | Non
     return last
 
 
-def _bounds(organisation_id: UUID) -> tuple[date | None, date | None]:
-    found = DailyCost.objects.filter(organisation_id=organisation_id).aggregate(
-        first=Min("day"), last=Max("day")
-    )
+def _bounds(organisation_id: UUID, question: "_Question") -> tuple[date | None, date | None]:
+    """The first day with charges that the question is about, and the day after the last."""
+    costs = _of_whom(DailyCost.objects.filter(organisation_id=organisation_id), question)
+    found = costs.aggregate(first=Min("day"), last=Max("day"))
     last: date | None = found["last"]
     return found["first"], None if last is None else date.fromordinal(last.toordinal() + 1)
 
@@ -288,15 +288,7 @@ def _from_roll_up(organisation_id: UUID, question: _Question) -> list[CostRow]:
         costs = costs.filter(day__gte=question.start_on)
     if question.end_on is not None:
         costs = costs.filter(day__lt=question.end_on)
-    if question.project_id is not None:
-        costs = costs.filter(project_id=question.project_id)
-    elif question.allowed is not None:
-        costs = costs.filter(
-            Q(project_id__in=question.allowed)
-            | (Q(project__isnull=True) if question.include_unallocated else Q(pk__in=[]))
-        )
-    elif not question.include_unallocated:
-        costs = costs.filter(project__isnull=False)
+    costs = _of_whom(costs, question)
     columns = {f"group_{index}": _column(name) for index, name in enumerate(question.group_by)}
     found = (
         costs.annotate(**columns)
@@ -318,6 +310,16 @@ def _from_roll_up(organisation_id: UUID, question: _Question) -> list[CostRow]:
         )
         for row in found
     ]
+
+
+def _of_whom(costs: QuerySet[DailyCost], question: _Question) -> QuerySet[DailyCost]:
+    """Those of the projects that the question is about, and nobody's where it asks for them."""
+    if question.project_id is not None:
+        return costs.filter(project_id=question.project_id)
+    if question.allowed is not None:
+        nobodys = Q(project__isnull=True) if question.include_unallocated else Q(pk__in=[])
+        return costs.filter(Q(project_id__in=question.allowed) | nobodys)
+    return costs if question.include_unallocated else costs.filter(project__isnull=False)
 
 
 def _column(name: str) -> F | Func:

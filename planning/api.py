@@ -15,8 +15,17 @@ from planning.models import Estimate
 from planning.selectors import BASES, burndown_of, estimates_of, may_see_estimate, plan_versions
 from planning.services import freeze_estimate
 from planning.spec import SpecError, parse_request
-from projects.access import Scope, actor_of, project_for, require_analyst, require_scope
+from projects.access import (
+    Actor,
+    Scope,
+    actor_of,
+    project_for,
+    projects_for,
+    require_analyst,
+    require_scope,
+)
 from projects.idempotency import idempotent
+from projects.models import Project
 
 
 def _estimate_document(estimate: Estimate) -> dict[str, object]:
@@ -29,6 +38,11 @@ def _estimate_document(estimate: Estimate) -> dict[str, object]:
         "spec": estimate.spec,
         **estimate.result,
     }
+
+
+def _own_project(actor: Actor) -> Project | None:
+    """The project that a token is limited to: what it makes belongs there."""
+    return projects_for(actor).first() if actor.token_project_id else None
 
 
 class EstimatesView(APIView):
@@ -57,7 +71,9 @@ class EstimatesView(APIView):
             raise ValidationError({"spec": "Send one JSON object."})
         try:
             question = parse_request(request.data)
-            estimate = freeze_estimate(actor, question, as_of=datetime.now(UTC))
+            estimate = freeze_estimate(
+                actor, question, as_of=datetime.now(UTC), project=_own_project(actor)
+            )
         except SpecError as error:
             raise ValidationError(error.problems) from error
         return Response(_estimate_document(estimate), status=201)

@@ -17,6 +17,7 @@ from projects.records import OrganisationRole
 
 BASES = ("billed", "effective", "list", "contracted")
 FIRST_DAY = date(2000, 1, 1)
+LAST_DAY = date.max - timedelta(days=1)
 
 
 def estimates_of(organisation_id: UUID) -> QuerySet[Estimate]:
@@ -107,7 +108,7 @@ def burndown_of(project: Project, *, as_of: datetime, basis: str = "effective") 
     if basis not in BASES:
         raise ValueError(f"{basis!r} is no cost basis; write one of {', '.join(BASES)}")
     plan = baseline_of(project, as_of=as_of)
-    end_on = as_of.date() + timedelta(days=1)
+    end_on = min(as_of.date(), LAST_DAY) + timedelta(days=1)
     organisation_id, project_id = project.organisation_id, project.pk
     actuals = Actuals(
         costs=cost_by_day(

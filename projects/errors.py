@@ -1,5 +1,6 @@
 """How the REST API says no: `{code, message, field|row}`, never a traceback, SQL or a path."""
 
+import errno
 from typing import Any
 
 import structlog
@@ -12,6 +13,7 @@ from rest_framework.response import Response
 
 log = structlog.get_logger(__name__)
 RETRY_AFTER_S = 5
+DISK_TROUBLE = {errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS}
 
 
 def api_exception_handler(exc: Exception, context: dict[str, Any]) -> Response:
@@ -28,13 +30,22 @@ def api_exception_handler(exc: Exception, context: dict[str, Any]) -> Response:
         return _answer(413, "too_large", "The body is too large.")
     if isinstance(exc, SuspiciousOperation):
         return _answer(400, "bad_request", "This request cannot be read.")
-    if isinstance(exc, OperationalError | InterfaceError):
-        log.warning("database unavailable", error=type(exc).__name__)
-        response = _answer(503, "unavailable", "The database does not answer. Try again.")
+    if trouble := _trouble_of_storing(exc):
+        log.warning("cannot store", error=type(exc).__name__)
+        response = _answer(503, "unavailable", trouble)
         response["Retry-After"] = str(RETRY_AFTER_S)
         return response
     log.exception("request failed", view=type(context.get("view")).__name__, exc_info=exc)
     return _answer(500, "internal", "Something went wrong on our side; it has been logged.")
+
+
+def _trouble_of_storing(exc: Exception) -> str:
+    """What to tell a caller that may send the same again later; empty where that is no help."""
+    if isinstance(exc, OperationalError | InterfaceError):
+        return "The database does not answer. Try again."
+    if isinstance(exc, OSError) and exc.errno in DISK_TROUBLE:
+        return "There is no room to store this right now. Try again."
+    return ""
 
 
 def _answer(status: int, code: str, message: str, **more: Any) -> Response:

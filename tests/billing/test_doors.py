@@ -1,12 +1,15 @@
 """Pages and REST doors of bills: who may, what they see, what they are told."""
 
+import errno
+
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.urls import reverse
 
 from billing.models import Delivery
 from jobs.services import run_job
-from projects.records import OrganisationRole, Role, Scope
+from lake import blobs
+from projects.records import OrganisationRole, Role, Scope, TokenReach
 from tests.billing.builders import charge, focus_csv, imported
 from tests.builders import organisation, person, project, token, with_token
 
@@ -210,3 +213,26 @@ def test_a_projects_costs_are_read_over_the_api():
     assert client.get("/api/v1/projects/moe/costs?group_by=colour").status_code == 400
     assert client.get("/api/v1/projects/moe/costs?from=31.05.2026").status_code == 400
     assert client.get("/api/v1/projects/nobody/costs").status_code == 404
+
+
+def test_a_full_disk_asks_to_send_again(monkeypatch):
+    def full(*_args, **_more):
+        raise OSError(errno.ENOSPC, "No space left on device: /somewhere")
+
+    monkeypatch.setattr(blobs, "receive", full)
+    body = {"source": "aws", "file": SimpleUploadedFile("a.csv", BILL)}
+
+    answer = with_token(token(Scope.UPLOAD_BILLING)).post("/api/v1/charges/imports", body)
+
+    assert (answer.status_code, answer["Retry-After"]) == (503, "5")
+    assert "somewhere" not in answer.content.decode()
+
+
+def test_a_project_does_not_learn_from_when_to_when_others_have_charges():
+    project("moe")
+    imported(BILL)
+    own = with_token(token(Scope.READ_COSTS, reach=TokenReach(project_slug="moe")))
+
+    document = own.get("/api/v1/projects/moe/costs").json()
+
+    assert (document["from"], document["to"]) == (None, None)

@@ -6,10 +6,11 @@ from pathlib import Path
 import pytest
 from django.conf import settings
 
+from billing import reading
 from billing.models import BillingPeriod, ChargeSlice, DailyCost, Delivery
 from billing.records import ChargesRefusedError
 from jobs.models import Job
-from tests.billing.builders import charge, costing, focus_csv, gzipped, hand_in
+from tests.billing.builders import charge, costing, focus_csv, gzipped, hand_in, imported
 
 pytestmark = pytest.mark.django_db(transaction=True)
 GOOD = focus_csv([charge()])
@@ -196,3 +197,21 @@ def test_names_of_files_are_shown_without_folders_or_hidden_letters():
 
     (file,) = Delivery.objects.get(pk=receipt.delivery_id).files.all()
     assert file.name == "�gpj.�bill.csv"
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("month", ["9999-12", "0000-01"])
+def test_a_month_out_of_all_time_is_refused_and_named(month):
+    delivery = imported(focus_csv([charge(BillingPeriodStart=f"{month}-01T00:00:00Z")]))
+
+    assert delivery.state == Delivery.State.REFUSED
+    assert delivery.refusal["column"] == "BillingPeriodStart"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_more_odd_amounts_than_can_be_read_exactly_are_refused_not_guessed(monkeypatch):
+    monkeypatch.setattr(reading, "MAX_IRREGULAR", 1)
+
+    delivery = imported(focus_csv([charge(BilledCost=text) for text in ("1e-3", "abc", "2e-3")]))
+
+    assert delivery.state == Delivery.State.REFUSED

@@ -7,8 +7,10 @@ import pytest
 from django.test import Client
 
 from planning.models import Estimate, PlanVersion
+from planning.presets import PRESETS
 from projects.access import Role, Scope
 from projects.models import Project, User
+from projects.records import TokenReach
 from tests import builders
 from tests.planning.builders import make_spec
 
@@ -146,3 +148,20 @@ def test_a_project_without_plan_bill_or_power_says_what_to_do_next(project: Proj
     assert "No approved plan yet" in page
     assert "No charges are attributed to this project yet" in page
     assert "No power is attributed to this project yet" in page
+
+
+def test_the_end_of_time_is_an_answer_not_an_error():
+    builders.project("moe")
+    client = builders.with_token(builders.token(Scope.READ_COSTS))
+    assert client.get("/api/v1/projects/moe/burndown?as_of=9999-12-31T23:00:00Z").status_code == 200
+
+
+def test_an_estimate_of_a_projects_token_belongs_to_the_project():
+    builders.project("moe")
+    client = builders.with_token(
+        builders.token(Scope.MANAGE_PROJECT, reach=TokenReach(project_slug="moe"))
+    )
+    spec = dict(PRESETS["chapter-10b-moe"])
+    made = client.post("/api/v1/estimates", spec, content_type="application/json")
+    assert made.status_code == 201
+    assert len(client.get("/api/v1/estimates").json()["estimates"]) == 1
