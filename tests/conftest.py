@@ -2,6 +2,7 @@
 
 import ipaddress
 import os
+import signal
 import socket
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,8 @@ os.environ.setdefault("COSTWATCH_SECRET_KEY", "a key of the tests, which protect
 
 def pytest_configure(config: pytest.Config) -> None:
     """Refuse to start without the real servers, and say how to get them."""
+    # A run in the background of a script is born deaf to Ctrl-C, and its children with it.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     if "DATABASE_URL" not in os.environ or "REDIS_URL" not in os.environ:
         pytest.exit(
             "The tests need PostgreSQL and Redis: run `make test`, or "

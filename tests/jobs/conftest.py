@@ -70,10 +70,16 @@ class Worker:
         command = [sys.executable, "-m", "celery", "-A", "costwatch.celery", "worker"]
         command += ["--pool=prefork", "--concurrency=2", "--loglevel=INFO"]
         command += ["--without-gossip", "--without-mingle"]
+        self.process = self._start(command)
+        self._beat: subprocess.Popen[bytes] | None = None
         if beat:
-            command += ["--beat", f"--schedule={log.with_suffix('.beat')}"]
-        with log.open("ab") as output:
-            self.process = subprocess.Popen(
+            schedule = ["beat", "--pidfile=", f"--schedule={log.with_suffix('.beat')}"]
+            celery = [sys.executable, "-m", "celery", "-A", "costwatch.beat"]
+            self._beat = self._start([*celery, *schedule])
+
+    def _start(self, command: list[str]) -> subprocess.Popen[bytes]:
+        with self._log.open("ab") as output:
+            return subprocess.Popen(
                 command,
                 cwd=REPOSITORY,
                 env=worker_environment(),
@@ -104,6 +110,9 @@ class Worker:
         self.process.wait()
 
     def stop(self) -> None:
+        if self._beat is not None:
+            self._beat.kill()
+            self._beat.wait()
         if self.process.poll() is None:
             os.killpg(self.process.pid, signal.SIGTERM)
             try:
