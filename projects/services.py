@@ -18,7 +18,12 @@ from formulae.money import Money, MoneyError
 from projects.access import project_for, require_organisation_role
 from projects.models import ApiToken, Membership, Organisation, Project, User
 from projects.records import Actor, Invitation, OrganisationRole, Role
-from projects.token_services import create_token, revoke_token
+from projects.token_services import (
+    create_token,
+    end_organisation_tokens,
+    end_tokens_above,
+    revoke_token,
+)
 from projects.trail import note
 
 __all__ = [
@@ -134,6 +139,8 @@ def set_membership(actor: Actor, slug: str, *, user_id: int, role: Role) -> Memb
     membership, _created = Membership.objects.update_or_create(
         project=project, user=user, defaults={"role": role}
     )
+    if user.organisation_role != OrganisationRole.ADMIN:
+        end_tokens_above(user, project, role)
     note(
         actor,
         "membership.set",
@@ -222,6 +229,8 @@ def set_organisation_role(actor: Actor, *, user_id: int, role: OrganisationRole)
         _keep_one_admin(actor, user)
     user.organisation_role = role
     user.save(update_fields=["organisation_role"])
+    if before == OrganisationRole.ADMIN and role != OrganisationRole.ADMIN:
+        end_organisation_tokens(user)
     note(
         actor,
         "person.role",

@@ -13,7 +13,7 @@ from django.utils.translation import gettext as _
 
 from projects import selectors, tokens
 from projects.access import project_for, require_organisation_role, require_scope
-from projects.models import ApiToken, Project
+from projects.models import ApiToken, Project, User
 from projects.records import (
     INGEST_SCOPES,
     Actor,
@@ -128,3 +128,22 @@ def revoke_token(actor: Actor, token_id: UUID, *, reason: str = "") -> None:
     if revoked:
         before = {"name": token.name, "scopes": token.scopes}
         note(actor, "token.revoke", subject=("token", token.pk), before=before, reason=reason)
+
+
+def end_tokens_above(user: User, project: Project, role: Role) -> None:
+    """Revoke a person's tokens for a project that the person's new role there may not make."""
+    above = [scope for scope, least in PROJECT_SCOPES.items() if least.rank > role.rank]
+    tokens_of = ApiToken.objects.filter(created_by=user, project=project, revoked_at__isnull=True)
+    tokens_of.filter(scopes__overlap=above).update(revoked_at=timezone.now())
+
+
+def end_organisation_tokens(user: User) -> None:
+    """Revoke the tokens by which somebody who is no administrator now would still act as one.
+
+    Tokens that only send stay: agents of a whole hall may use them.
+    """
+    acting = [scope for scope in Scope if scope not in {*INGEST_SCOPES, Scope.UPLOAD_BILLING}]
+    tokens_of = ApiToken.objects.filter(
+        created_by=user, project__isnull=True, revoked_at__isnull=True
+    )
+    tokens_of.filter(scopes__overlap=acting).update(revoked_at=timezone.now())

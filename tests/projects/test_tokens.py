@@ -179,6 +179,30 @@ def test_leaving_a_project_ends_the_tokens_made_for_it(admin):
     assert refused(builders.with_token(made.secret).get(PROJECTS))
 
 
+def test_a_lower_role_ends_the_tokens_that_it_could_not_make(admin):
+    olga = builders.person("olga")
+    builders.project("moe", members=[(olga, Role.OWNER)])
+    reach = TokenReach(project_slug="moe")
+    manages = make(builders.actor(olga), Scope.MANAGE_PROJECT, reach=reach)
+    reads = make(builders.actor(olga), Scope.READ_COSTS, reach=reach)
+
+    services.set_membership(admin, "moe", user_id=olga.pk, role=Role.VIEWER)
+
+    assert refused(builders.with_token(manages.secret).get(PROJECTS))
+    assert builders.with_token(reads.secret).get(PROJECTS).status_code == 200
+
+
+def test_who_is_no_administrator_any_more_does_not_act_as_one_by_a_token(admin):
+    boss = builders.person("boss", role=OrganisationRole.ADMIN)
+    acts = make(builders.actor(boss), Scope.ADMIN_ORG)
+    sends = make(builders.actor(boss), Scope.INGEST_POWER)
+
+    services.set_organisation_role(admin, user_id=boss.pk, role=OrganisationRole.MEMBER)
+
+    assert refused(builders.with_token(acts.secret).get("/api/v1/tokens/"))
+    assert ApiToken.objects.get(pk=sends.token_id).revoked_at is None
+
+
 def test_the_page_shows_the_secret_once():
     client = builders.signed_in(builders.person("ada", role=OrganisationRole.ADMIN))
     body = {"name": "agents", "scopes": ["ingest:power"], "days": "365", "project": ""}
