@@ -83,6 +83,16 @@ class ProjectPage:
         return tuple(factor_row(factor) for factor in self.burndown.energy_and_emissions.factors)
 
     @property
+    def cost_badge(self) -> str:
+        """How actual cost is known: from bills, once there are any."""
+        return "not-set" if self.burndown.actual_cost is None else "invoiced"
+
+    @property
+    def plan_badge(self) -> str:
+        """How the cost by this day was planned: not at all before a plan is approved."""
+        return "not-set" if self.burndown.planned_value is None else "planned"
+
+    @property
     def energy_badge(self) -> str:
         """How facility energy is known: metered, unless a factor or a gap was estimated."""
         summary = self.burndown.energy_and_emissions

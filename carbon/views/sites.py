@@ -141,9 +141,7 @@ def site_edit(request: HttpRequest, slug: str) -> HttpResponse:
     if data is not None and form.is_valid():
         save_site(actor, _wanted(actor, slug, form.cleaned_data))
         services.enqueue_closing(found, repost=True)
-        messages.success(
-            request, _("Saved. Energy and emissions of this site are brought up to date.")
-        )
+        messages.success(request, _("Saved. Energy and emissions of this site follow in a moment."))
         return redirect("site", slug=slug)
     context = {"form": form, "site": found, "submit": _("Save")}
     return render(request, "carbon/site_form.html", context)
@@ -164,7 +162,7 @@ def site_factor_add(request: HttpRequest, slug: str) -> HttpResponse:
             form.add_error("value", str(error))
         else:
             messages.success(
-                request, _("The factor holds. Energy and emissions are brought up to date.")
+                request, _("The factor holds. Energy and emissions follow in a moment.")
             )
             return redirect("site", slug=slug)
     context = _site_context(actor, found, factor_form=form)
@@ -180,7 +178,9 @@ def site_factor_withdraw(request: HttpRequest, slug: str, factor_id: UUID) -> Ht
         services.withdraw_site_factor(actor, found, factor_id, now=timezone.now())
     except services.FactorError as error:
         raise Http404(str(error)) from error
-    messages.success(request, _("The factor is withdrawn. Emissions are brought up to date."))
+    messages.success(
+        request, _("The factor is withdrawn. Energy and emissions follow in a moment.")
+    )
     return redirect("site", slug=slug)
 
 
@@ -199,7 +199,8 @@ def site_assign(request: HttpRequest, slug: str) -> HttpResponse:
             services.enqueue_closing(found, repost=True)
             messages.success(
                 request,
-                _("%(count)d devices are assigned. Their energy follows.") % {"count": count},
+                _("%(count)d devices are assigned. Their energy follows in a moment.")
+                % {"count": count},
             )
             return redirect("site", slug=slug)
     context = _site_context(actor, found, assign_form=form)
