@@ -5,6 +5,7 @@ from typing import Any
 from uuid import UUID
 
 from django.contrib import messages
+from django.db import transaction
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils import timezone
@@ -139,8 +140,9 @@ def site_edit(request: HttpRequest, slug: str) -> HttpResponse:
     form = SiteForm(data, initial=initial)
     form.fields["slug"].disabled = True
     if data is not None and form.is_valid():
-        save_site(actor, _wanted(actor, slug, form.cleaned_data))
-        services.enqueue_closing(found, repost=True)
+        with transaction.atomic():
+            save_site(actor, _wanted(actor, slug, form.cleaned_data))
+            services.enqueue_closing(found, repost=True)
         messages.success(request, _("Saved. Energy and emissions of this site follow in a moment."))
         return redirect("site", slug=slug)
     context = {"form": form, "site": found, "submit": _("Save")}
@@ -192,11 +194,12 @@ def site_assign(request: HttpRequest, slug: str) -> HttpResponse:
     form = _assign_form(actor, found, request.POST)
     if form.is_valid():
         try:
-            count = _assign(actor, found, form.cleaned_data)
+            with transaction.atomic():
+                count = _assign(actor, found, form.cleaned_data)
+                services.enqueue_closing(found, repost=True)
         except RunsError as error:
             form.add_error(None, str(error))
         else:
-            services.enqueue_closing(found, repost=True)
             messages.success(
                 request,
                 _("%(count)d devices are assigned. Their energy follows in a moment.")
