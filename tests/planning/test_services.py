@@ -4,6 +4,7 @@ import json
 from datetime import date
 from decimal import Decimal
 from io import StringIO
+from typing import Any
 
 import pytest
 from django.core.management import call_command
@@ -172,3 +173,17 @@ def test_every_change_leaves_a_line_in_the_trail(actor: Actor, project: Project)
     actions = list(AuditEntry.objects.values_list("action", flat=True))
     for action in ("estimate.freeze", "plan.draft", "plan.approve"):
         assert action in actions
+
+
+def test_the_command_drafts_approves_and_shows_a_version(project: Project) -> None:
+    def plan(*words: str) -> dict[str, Any]:
+        out = StringIO()
+        call_command("plan", *words, "--project", project.slug, "--json", stdout=out)
+        return json.loads(out.getvalue())
+
+    drafted = plan("create", "--preset", "chapter-10b-moe", "--starts-on", "2026-09-01")
+    approved = plan("approve", "--version", "1")
+
+    assert [one["state"] for one in drafted["versions"]] == ["draft"]
+    assert [one["state"] for one in approved["versions"]] == ["approved"]
+    assert plan("show")["versions"] == approved["versions"]

@@ -22,6 +22,12 @@ from ui.console import JsonCommand
 class Command(JsonCommand):
     help = "Draft a plan from an estimate or a preset, approve it as the baseline, show it."
 
+    def create_parser(self, prog_name: str, subcommand: str, **kwargs: Any) -> CommandParser:
+        """Let `--version` name a version of the plan; Django's own means its release."""
+        return super().create_parser(
+            prog_name, subcommand, **{"conflict_handler": "resolve", **kwargs}
+        )
+
     def add_arguments(self, parser: CommandParser) -> None:
         super().add_arguments(parser)
         parser.add_argument("action", choices=("create", "approve", "show"))
