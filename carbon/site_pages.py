@@ -152,3 +152,11 @@ def energy_figure(days: Sequence[EnergyDay]) -> Any:
         ends_on=days[-1].day,
     )
     return cumulative_area_figure(chart, quantity="energy")
+
+
+def summary_badge(summary: EmissionSummary) -> str:
+    """How IT energy and what follows from it are known: estimated if a factor or a gap was."""
+    if summary.it_energy_kwh is None:
+        return "not-set"
+    is_estimated = any(factor.basis == "estimated" for factor in summary.factors)
+    return "estimated" if is_estimated or summary.estimated_fraction else "metered"

@@ -22,7 +22,13 @@ from carbon.selectors import (
     energy_by_day,
     quarantine_by_reason,
 )
-from carbon.site_pages import assigned_devices, current_factors, energy_figure, site_rows
+from carbon.site_pages import (
+    assigned_devices,
+    current_factors,
+    energy_figure,
+    site_rows,
+    summary_badge,
+)
 from projects.access import actor_of, project_for, projects_for, require_organisation_role
 from projects.records import Actor
 from runs.records import SiteRecord
@@ -107,6 +113,7 @@ def _site_context(
     return {
         "site": found,
         "summary": summary,
+        "summary_badge": summary_badge(summary),
         "figure": energy_figure(days),
         "energy_days": days,
         "factors": factors,
