@@ -40,9 +40,9 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("jobs/<uuid:job_id>/progress/", jobs.job_progress, name="job_progress"),
 ]
 api_urlpatterns: list[URLPattern | URLResolver] = [
-    path("projects/", api.ProjectsView.as_view(), name="api_projects"),
-    path("projects/<slug:slug>/", api.ProjectView.as_view(), name="api_project"),
-    path("tokens/", api.TokensView.as_view(), name="api_tokens"),
-    path("tokens/<uuid:token_id>/", api.TokenView.as_view(), name="api_token"),
+    path("projects", api.ProjectsView.as_view(), name="api_projects"),
+    path("projects/<slug:slug>", api.ProjectView.as_view(), name="api_project"),
+    path("tokens", api.TokensView.as_view(), name="api_tokens"),
+    path("tokens/<uuid:token_id>", api.TokenView.as_view(), name="api_token"),
     path("jobs/<uuid:job_id>", api.JobView.as_view(), name="api_job"),
 ]

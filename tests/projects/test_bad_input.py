@@ -11,7 +11,7 @@ from projects.records import OrganisationRole, Scope
 from tests import builders
 
 pytestmark = pytest.mark.django_db
-PROJECTS = "/api/v1/projects/"
+PROJECTS = "/api/v1/projects"
 
 
 def post(body, content_type="application/json", **headers):
@@ -142,3 +142,10 @@ def test_a_browser_needs_the_csrf_token_to_write():
     headers = {"x-csrftoken": token}
     made = client.post(PROJECTS, wish(), content_type="application/json", headers=headers)
     assert made.status_code == 201
+
+
+def test_a_door_that_does_not_exist_answers_in_json(client):
+    for method in (client.get, client.post):
+        answer = method("/api/v1/no-such-door")
+        assert answer.status_code == 404
+        assert answer.json()["code"] == "not_found"

@@ -18,7 +18,7 @@ from projects.records import OrganisationRole, Scope
 from tests import builders
 
 pytestmark = pytest.mark.django_db
-PROJECTS = "/api/v1/projects/"
+PROJECTS = "/api/v1/projects"
 
 
 @pytest.fixture

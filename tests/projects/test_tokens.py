@@ -16,7 +16,7 @@ from projects.records import OrganisationRole, Role, Scope, TokenReach
 from tests import builders
 
 pytestmark = pytest.mark.django_db
-PROJECTS = "/api/v1/projects/"
+PROJECTS = "/api/v1/projects"
 EVERYWHERE = TokenReach()
 
 
@@ -85,7 +85,7 @@ def test_the_token_of_a_closed_account_is_refused():
 
 def test_a_token_that_only_sends_reads_nothing():
     client = builders.with_token(builders.token(Scope.INGEST_POWER))
-    for address in (PROJECTS, "/api/v1/tokens/", "/api/v1/schema"):
+    for address in (PROJECTS, "/api/v1/tokens", "/api/v1/schema"):
         assert client.get(address).status_code == 403
 
 
@@ -93,7 +93,7 @@ def test_a_token_without_the_scope_is_refused_with_403():
     client = builders.with_token(builders.token(Scope.READ_COSTS))
     body = {"slug": "x", "name": "X"}
     assert client.post(PROJECTS, body, content_type="application/json").status_code == 403
-    assert client.get("/api/v1/tokens/").status_code == 403
+    assert client.get("/api/v1/tokens").status_code == 403
 
 
 def test_the_last_use_is_noted_once_a_minute(admin):
@@ -199,7 +199,7 @@ def test_who_is_no_administrator_any_more_does_not_act_as_one_by_a_token(admin):
 
     services.set_organisation_role(admin, user_id=boss.pk, role=OrganisationRole.MEMBER)
 
-    assert refused(builders.with_token(acts.secret).get("/api/v1/tokens/"))
+    assert refused(builders.with_token(acts.secret).get("/api/v1/tokens"))
     assert ApiToken.objects.get(pk=sends.token_id).revoked_at is None
 
 
@@ -217,10 +217,10 @@ def test_the_page_shows_the_secret_once():
 def test_the_api_makes_and_revokes_tokens():
     client = builders.with_token(builders.token(Scope.ADMIN_ORG))
     body = {"name": "ci", "scopes": ["read:costs"], "days": 7}
-    made = client.post("/api/v1/tokens/", body, content_type="application/json").json()
+    made = client.post("/api/v1/tokens", body, content_type="application/json").json()
     assert builders.with_token(made["token"]).get(PROJECTS).status_code == 200
-    assert "secret" not in str(client.get("/api/v1/tokens/").json())
-    assert client.delete(f"/api/v1/tokens/{made['id']}/").status_code == 204
+    assert "secret" not in str(client.get("/api/v1/tokens").json())
+    assert client.delete(f"/api/v1/tokens/{made['id']}").status_code == 204
     assert refused(builders.with_token(made["token"]).get(PROJECTS))
 
 
@@ -257,7 +257,7 @@ def test_a_token_of_one_site_or_source_reaches_no_project(admin, reach, scope):
     body = {"slug": "new-one", "name": "x"}
     assert client.post(PROJECTS, body, content_type="application/json").status_code == 403
     others = make(admin, Scope.READ_COSTS)
-    assert str(others.token_id) not in client.get("/api/v1/tokens/").content.decode()
+    assert str(others.token_id) not in client.get("/api/v1/tokens").content.decode()
 
 
 def test_a_token_of_one_site_uploads_no_bill_and_one_of_a_source_sends_no_power(admin):

@@ -51,14 +51,14 @@ class Command(JsonCommand):
 
 
 def _in_words(table: CostTable) -> str:
-    """One line a group, then the totals."""
-    lines = []
+    """The basis, one line a group, then the totals."""
+    lines = [f"{table.basis} cost"]
     for row in table.rows:
         named = zip(table.group_by, row.group, strict=True)
         group = " | ".join(_named(name, value) for name, value in named)
         lines.append(f"{group:<60} {row.currency} {_amount(row.cost):>20}")
     lines += [f"{'total':<60} {one.currency} {_amount(one.cost):>20}" for one in table.total]
-    return "\n".join(lines or ["No costs."])
+    return "\n".join(lines if table.rows else ["No costs."])
 
 
 def _amount(cost: Decimal | None) -> str:
