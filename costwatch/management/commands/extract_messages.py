@@ -23,6 +23,6 @@ class Command(BaseCommand):
                 catalog.update(template, no_fuzzy_matching=True)
                 catalog.obsolete.clear()
                 with path.open("wb") as file:
-                    write_po(file, catalog, sort_by_file=True, width=96, include_lineno=False)
+                    write_po(file, catalog, sort_output=True, width=96, include_lineno=False)
                 missing = sum(1 for message in catalog if message.id and not message.string)
                 self.stdout.write(f"{path.relative_to(settings.BASE_DIR)}: {missing} to translate")
