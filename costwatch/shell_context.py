@@ -20,7 +20,9 @@ def shell(request: HttpRequest) -> dict[str, Any]:
         "version": settings.VERSION,
     }
     user = getattr(request, "user", None)
-    if user is not None and not user.is_authenticated and has_synthetic_project():
+    is_stranger = user is not None and not user.is_authenticated
+    # Elsewhere the demo comes without its accounts, whose password is published.
+    if is_stranger and settings.INSECURE_HTTP and has_synthetic_project():
         context["demo_login"] = {"username": DEMO_USERS[0].username, "password": DEMO_PASSWORD}
     if user is not None and user.is_authenticated and user.organisation_id:
         actor = actor_of(request)
