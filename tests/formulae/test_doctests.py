@@ -46,7 +46,10 @@ def test_each_public_function_has_an_example(function: FunctionType) -> None:
     assert ">>>" in (function.__doc__ or "")
 
 
-QUANTITY_MODULES = ("compute", "goodput", "energy", "emissions", "earned_value", "allocation")
+QUANTITY_MODULES = (
+    "compute", "goodput", "energy", "emissions", "earned_value", "allocation",
+    "storage", "transfer", "on_premises", "memory", "checkpoints",
+)  # fmt: skip
 FORMULAS = [f for f in PUBLIC if f.__module__.split(".")[1] in QUANTITY_MODULES]
 
 
