@@ -105,9 +105,15 @@ def published_pues() -> tuple[PublishedPue, ...]:
     )
 
 
+def cloud_name(provider: str) -> str:
+    """A provider's short name, as in the table of regions: aws, azure, gcp; others as they are."""
+    name = provider.strip().lower()
+    return _PROVIDERS.get(name, name)
+
+
 def zone_chain(*, provider: str, region: str, country: str, state: str) -> tuple[Zone, ...]:
     """The zones to look in, nearest first: cloud region, US state, country, world."""
-    cloud = _PROVIDERS.get(provider.strip().lower(), provider.strip().lower())
+    cloud = cloud_name(provider)
     known = cloud_regions().get((cloud, region.strip().lower()))
     country = country.upper() or (known.country if known else "")
     state = state.upper() or (known.state if known else "")
