@@ -28,6 +28,7 @@ IDENTITY: Final[dict[str, tuple[str, ...]]] = {
     "runs": ("project", "slug"),
     "assignments": ("project", "site", "run", "start"),
     "accelerators": ("key",),
+    "instance_types": ("provider", "name"),
     "sources": ("name",),
 }
 

@@ -1,6 +1,7 @@
 """What people set about sites, devices, runs and the catalogue, as one document; no factors."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import UTC, date, datetime
 from typing import Annotated, Any, Literal
 from uuid import UUID
@@ -11,12 +12,13 @@ from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Fiel
 from projects.access import projects_for
 from projects.models import Project
 from projects.records import Actor
-from runs import services
-from runs.models import Assignment, CatalogueEntry, Device, Run, Site
+from runs import own_catalogue, services
+from runs.catalogue_rows import RowError
+from runs.models import Assignment, CatalogueEntry, Device, InstanceTypeEntry, Run, Site
 from runs.records import RunRecord, SiteRecord
 from runs.selectors import devices_by_uuid, devices_of, site_by_slug
 
-KEYS = ("accelerators", "sites", "devices", "runs", "assignments")
+KEYS = ("accelerators", "instance_types", "sites", "devices", "runs", "assignments")
 
 
 def _midnight(value: object) -> object:
@@ -31,21 +33,6 @@ Instant = Annotated[AwareDatetime, BeforeValidator(_midnight)]
 
 class _Strict(BaseModel):
     model_config = ConfigDict(extra="forbid")
-
-
-class _Accelerator(_Strict):
-    key: str = Field(pattern=r"^[a-z0-9-]+$")
-    name: str = ""
-    vendor: str = ""
-    launch_year: int | None = None
-    peak_dense_flop_per_s: dict[str, float] = {}
-    peak_sparse_flop_per_s: dict[str, float] = {}
-    tdp_w: float | None = Field(default=None, gt=0)
-    max_power_w: float | None = Field(default=None, gt=0)
-    memory_gb: float | None = Field(default=None, gt=0)
-    note: str = ""
-    source: str
-    source_date: str = ""
 
 
 class _Site(BaseModel):
@@ -93,7 +80,8 @@ class _Assignment(_Strict):
 class _Document(BaseModel):
     model_config = ConfigDict(extra="ignore")
 
-    accelerators: list[_Accelerator] = []
+    accelerators: list[dict[str, Any]] = []
+    instance_types: list[dict[str, Any]] = []
     sites: list[_Site] = []
     devices: list[_Device] = []
     runs: list[_Run] = []
@@ -105,10 +93,14 @@ def _instant_text(value: datetime | None) -> str | None:
 
 
 def dump(organisation_id: UUID) -> dict[str, Any]:
-    """The organisation's own accelerators, sites, devices, runs and assignments."""
+    """The organisation's own catalogue rows, sites, devices, runs and assignments."""
     return {
         "accelerators": [
             entry.document for entry in CatalogueEntry.objects.filter(organisation=organisation_id)
+        ],
+        "instance_types": [
+            entry.document
+            for entry in InstanceTypeEntry.objects.filter(organisation=organisation_id)
         ],
         "sites": [_dumped_site(site) for site in Site.objects.filter(organisation=organisation_id)],
         "devices": [
@@ -197,8 +189,7 @@ def apply(actor: Actor, document: Mapping[str, Any]) -> None:
         )
     except ValidationError as error:
         raise services.RunsError(_first_problem(error)) from error
-    for entry in wanted.accelerators:
-        services.save_catalogue_entry(actor, entry.model_dump(exclude_defaults=True))
+    _apply_catalogue(actor, wanted)
     for site in wanted.sites:
         _apply_site(actor, site)
     _apply_devices(actor, wanted.devices)
@@ -206,6 +197,24 @@ def apply(actor: Actor, document: Mapping[str, Any]) -> None:
         _apply_run(actor, run)
     for assignment in wanted.assignments:
         _apply_assignment(actor, assignment)
+
+
+def _apply_catalogue(actor: Actor, wanted: _Document) -> None:
+    for row in wanted.accelerators:
+        with _named("accelerators", row.get("key")):
+            own_catalogue.save_accelerator(actor, row)
+    for row in wanted.instance_types:
+        with _named("instance_types", row.get("name")):
+            own_catalogue.save_instance_type(actor, row)
+
+
+@contextmanager
+def _named(section: str, entry: object) -> Iterator[None]:
+    """Say which entry of a section was refused."""
+    try:
+        yield
+    except RowError as error:
+        raise services.RunsError(f"{section}[{entry}].{error}") from error
 
 
 def _first_problem(error: ValidationError) -> str:

@@ -6,6 +6,7 @@ from django.contrib.postgres.constraints import ExclusionConstraint
 from django.contrib.postgres.fields import BigIntegerRangeField, DateTimeRangeField, RangeOperators
 from django.db import models
 from django.db.models import F, Func, Q, Value
+from django.db.models.functions import Lower
 
 from projects.models import Organisation, Project
 
@@ -28,6 +29,31 @@ class CatalogueEntry(models.Model):
 
     def __str__(self) -> str:
         return self.key
+
+
+class InstanceTypeEntry(models.Model):
+    """An organisation's own instance type; it overrides a shipped one of the same name."""
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    organisation = models.ForeignKey(Organisation, on_delete=models.CASCADE, related_name="+")
+    provider = models.CharField(max_length=40)
+    name = models.CharField(max_length=120)
+    document = models.JSONField()
+    updated_at = models.DateTimeField(auto_now=True)
+
+    class Meta:
+        ordering = ["provider", "name"]
+        constraints = [
+            models.UniqueConstraint(
+                "organisation",
+                "provider",
+                Lower("name"),
+                name="instance_type_once_per_organisation",
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.provider} {self.name}"
 
 
 class Site(models.Model):

@@ -11,7 +11,11 @@ PRECISIONS = ("fp32", "tf32", "bf16", "fp16", "fp8", "fp4")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AcceleratorSpec:
-    """One accelerator: peaks by precision, dense and sparse apart; unpublished ones absent."""
+    """One accelerator: peaks by precision, dense and sparse apart; unpublished ones absent.
+
+    `unit_note` says what one of them is (a chip, a module, a die); `accelerators_per_node` is how
+    many a usual server holds, which tells how many accelerators a failing node takes down.
+    """
 
     key: str
     name: str
@@ -19,12 +23,33 @@ class AcceleratorSpec:
     launch_year: int | None
     peak_dense_flop_per_s: Mapping[str, float]
     peak_sparse_flop_per_s: Mapping[str, float] = field(default_factory=dict)
+    int8_dense_op_per_s: float | None = None
+    int8_sparse_op_per_s: float | None = None
     tdp_w: float | None = None
     max_power_w: float | None = None
     memory_gb: float | None = None
+    memory_type: str = ""
+    memory_bandwidth_gb_per_s: float | None = None
+    accelerators_per_node: int | None = None
+    interconnect: str = ""
+    family: str = ""
+    form_factor: str = ""
+    unit_note: str = ""
     note: str = ""
     source: str
     source_date: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamedAccelerator:
+    """What a name was read as; `assumed` says what the name alone did not say, for people.
+
+    `instance_type` is the machine when the name was that of a machine.
+    """
+
+    spec: AcceleratorSpec
+    assumed: str | None = None
+    instance_type: "InstanceTypeSpec | None" = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +60,8 @@ class InstanceTypeSpec:
     name: str
     accelerator_key: str
     accelerator_count: Decimal
+    network_gbit_per_s: float | None = None
+    note: str = ""
     source: str
     source_date: str
 

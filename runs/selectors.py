@@ -1,6 +1,6 @@
 """Reads of what ran where: catalogue, sites, devices, assignments, runs; no writes."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from uuid import UUID
 
@@ -9,16 +9,20 @@ from django.db.models import Q, QuerySet
 from runs.catalogue import (
     accelerator_from_document,
     accelerator_from_text,
+    instance_type_from_document,
     shipped_accelerators,
     shipped_instance_types,
     with_own_rows,
+    with_own_types,
 )
-from runs.models import Assignment, CatalogueEntry, Device, Run, Site
+from runs.models import Assignment, CatalogueEntry, Device, InstanceTypeEntry, Run, Site
+from runs.naming import named_accelerator
 from runs.records import (
     AcceleratorSpec,
     AssignmentRecord,
     DeviceRecord,
     InstanceTypeSpec,
+    NamedAccelerator,
     RunRecord,
     SiteRecord,
 )
@@ -26,11 +30,28 @@ from runs.records import (
 __all__ = ["accelerator_from_text"]
 
 
+def own_accelerators(organisation_id: UUID) -> tuple[AcceleratorSpec, ...]:
+    """The organisation's own rows by key."""
+    entries = CatalogueEntry.objects.filter(organisation_id=organisation_id)
+    return tuple(accelerator_from_document(entry.document) for entry in entries)
+
+
+def own_instance_types(organisation_id: UUID) -> dict[UUID, InstanceTypeSpec]:
+    """The organisation's own instance types by id."""
+    entries = InstanceTypeEntry.objects.filter(organisation_id=organisation_id)
+    return {entry.pk: instance_type_from_document(entry.document) for entry in entries}
+
+
 def _catalogue(organisation_id: UUID | None) -> dict[str, AcceleratorSpec]:
     if organisation_id is None:
         return dict(shipped_accelerators())
-    own = CatalogueEntry.objects.filter(organisation_id=organisation_id)
-    return with_own_rows(accelerator_from_document(entry.document) for entry in own)
+    return with_own_rows(own_accelerators(organisation_id))
+
+
+def _types(organisation_id: UUID | None) -> Mapping[tuple[str, str], InstanceTypeSpec]:
+    if organisation_id is None:
+        return shipped_instance_types()
+    return with_own_types(own_instance_types(organisation_id).values())
 
 
 def accelerator(key: str, organisation_id: UUID | None = None) -> AcceleratorSpec:
@@ -53,9 +74,26 @@ def accelerators(organisation_id: UUID | None = None) -> tuple[AcceleratorSpec, 
     return tuple(_catalogue(organisation_id).values())
 
 
-def instance_type(provider: str, name: str) -> InstanceTypeSpec | None:
-    """The machine type `name` of provider aws, gcp or azure; None when the catalogue lacks it."""
-    types = shipped_instance_types()
+def accelerator_named(text: str, organisation_id: UUID | None = None) -> NamedAccelerator:
+    """The accelerator that people call `text`, and what was assumed where the name is short.
+
+    Takes catalogue keys, names in any case and spacing, short names such as A100 or TPU v4, and
+    instance types such as p5.48xlarge. An organisation's own rows win.
+
+    Raises:
+        LookupError: nothing is called so; the message names near matches and how to add a row.
+    """
+    own = () if organisation_id is None else own_accelerators(organisation_id)
+    return named_accelerator(
+        text, specs=with_own_rows(own), own=own, types=tuple(_types(organisation_id).values())
+    )
+
+
+def instance_type(
+    provider: str, name: str, organisation_id: UUID | None = None
+) -> InstanceTypeSpec | None:
+    """The machine type `name` of a provider; None when the catalogue lacks it."""
+    types = _types(organisation_id)
     wanted = name.lower()
     found = types.get((provider, wanted))
     if found is None and provider == "azure":
@@ -63,9 +101,9 @@ def instance_type(provider: str, name: str) -> InstanceTypeSpec | None:
     return found
 
 
-def instance_types() -> tuple[InstanceTypeSpec, ...]:
-    """All machine types."""
-    return tuple(shipped_instance_types().values())
+def instance_types(organisation_id: UUID | None = None) -> tuple[InstanceTypeSpec, ...]:
+    """All machine types, own ones first."""
+    return tuple(_types(organisation_id).values())
 
 
 def _site_record(site: Site) -> SiteRecord:

@@ -1,4 +1,4 @@
-"""Writes of what ran where: sites, devices, runs, assignments, own catalogue rows; all audited."""
+"""Writes of what ran where: sites, devices, runs, assignments; all audited."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, replace
@@ -11,8 +11,8 @@ from django.utils.translation import gettext as _
 
 from audit import services as audit
 from projects.records import Actor
-from runs.catalogue import accelerator_from_document, accelerator_from_text
-from runs.models import Assignment, CatalogueEntry, Device, Node, Run, Site
+from runs.catalogue import accelerator_from_text
+from runs.models import Assignment, Device, Node, Run, Site
 from runs.records import RunRecord, SiteRecord
 from runs.selectors import accelerator, site_by_slug
 
@@ -272,19 +272,3 @@ def end_assignments(actor: Actor, *, device_ids: Iterable[int], at: datetime) ->
             {"device_ids": ended, "end": at},
         )
     return len(ended)
-
-
-@transaction.atomic
-def save_catalogue_entry(actor: Actor, document: Mapping[str, Any]) -> None:
-    """Add or change an own accelerator; it overrides a shipped one of the same key."""
-    spec = accelerator_from_document(document)
-    old = CatalogueEntry.objects.filter(organisation_id=actor.organisation_id, key=spec.key).first()
-    before = old.document if old else None
-    if before == dict(document):
-        return
-    CatalogueEntry.objects.update_or_create(
-        organisation_id=actor.organisation_id,
-        key=spec.key,
-        defaults={"document": dict(document)},
-    )
-    _note(actor, "catalogue.changed", "accelerator", spec.key, before, dict(document))
