@@ -1,6 +1,13 @@
 """Training compute and time: FLOP, MFU, accelerator-hours, days; no money and no energy."""
 
+import math
+from typing import Final
+
 from formulae.units import S_PER_HOUR, QuantityError, days_from_hours, require_positive
+
+_MOST_STEP_TOKENS: Final = 2**31
+_MOST_STEP_TOKENS_OF_SHORT_RUN: Final = 2**27
+_SHORT_RUN_STEPS: Final = 1_000
 
 
 def training_flop(params: float, tokens: float) -> float:
@@ -180,3 +187,42 @@ def days(accelerator_h: float, accelerators: int) -> float:
         require_positive("accelerator_h", accelerator_h)
         / require_positive("accelerators", accelerators)
     )
+
+
+def training_steps(*, tokens: float, batch_sequences: float, seq_len: float) -> int:
+    """Optimiser steps of a run.
+
+    steps = ceil(D / (batch * S)), batch in sequences
+
+    Args:
+        tokens: D, tokens trained, > 0.
+        batch_sequences: sequences of one step over the whole job, > 0.
+        seq_len: S, tokens of one sequence, > 0.
+
+    Returns:
+        Steps, a count; the last one may be filled in part.
+
+    Raises:
+        QuantityError: one step would hold more tokens than any known run, so the batch was meant
+            in tokens: above 2^31 tokens, or above 2^27 in a run of fewer than 1000 steps.
+
+    Source: definition; the largest published steps hold about 64 million tokens
+    (DeepSeek-V3, arXiv:2412.19437, section 4.2: 15,360 sequences of 4,096).
+
+    >>> training_steps(tokens=1e13, batch_sequences=1024, seq_len=4096)
+    2384186
+    """
+    step_tokens = require_positive("batch_sequences (sequences)", batch_sequences) * (
+        require_positive("seq_len (tokens)", seq_len)
+    )
+    steps = math.ceil(require_positive("tokens", tokens) / step_tokens)
+    if step_tokens > _MOST_STEP_TOKENS or (
+        step_tokens > _MOST_STEP_TOKENS_OF_SHORT_RUN and steps < _SHORT_RUN_STEPS
+    ):
+        raise QuantityError(
+            f"batch_sequences is {batch_sequences:.10g}; with {seq_len:.10g} tokens each, one step "
+            f"would hold {step_tokens:.3g} tokens and the run {steps} steps. The batch is "
+            f"counted in sequences: {batch_sequences:.10g} tokens are "
+            f"{batch_sequences / seq_len:.10g} sequences"
+        )
+    return steps
