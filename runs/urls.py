@@ -1,6 +1,43 @@
 """Addresses of the room `runs`: pages, and the REST doors under /api/v1/."""
 
-from django.urls import URLPattern, URLResolver
+from django.urls import URLPattern, URLResolver, path
 
-urlpatterns: list[URLPattern | URLResolver] = []
-api_urlpatterns: list[URLPattern | URLResolver] = []
+from runs import api, views
+
+urlpatterns: list[URLPattern | URLResolver] = [
+    path("catalogue/", views.catalogue, name="catalogue"),
+    path("catalogue/new/", views.accelerator_new, name="catalogue_accelerator_new"),
+    path("catalogue/instance-types/", views.instance_types, name="catalogue_instance_types"),
+    path(
+        "catalogue/instance-types/new/",
+        views.instance_type_new,
+        name="catalogue_instance_type_new",
+    ),
+    path(
+        "catalogue/instance-types/<uuid:entry_id>/edit/",
+        views.instance_type_edit,
+        name="catalogue_instance_type_edit",
+    ),
+    path(
+        "catalogue/instance-types/<uuid:entry_id>/remove/",
+        views.instance_type_remove,
+        name="catalogue_instance_type_remove",
+    ),
+    path("catalogue/<slug:key>/", views.accelerator, name="catalogue_accelerator"),
+    path("catalogue/<slug:key>/edit/", views.accelerator_edit, name="catalogue_accelerator_edit"),
+    path(
+        "catalogue/<slug:key>/remove/",
+        views.accelerator_remove,
+        name="catalogue_accelerator_remove",
+    ),
+]
+api_urlpatterns: list[URLPattern | URLResolver] = [
+    path(
+        "catalogue/accelerators", api.AcceleratorsView.as_view(), name="api_catalogue_accelerators"
+    ),
+    path(
+        "catalogue/instance-types",
+        api.InstanceTypesView.as_view(),
+        name="api_catalogue_instance_types",
+    ),
+]

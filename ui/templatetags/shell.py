@@ -17,6 +17,9 @@ _FAMILIES: Final = (
     ("audit_trail", "people"),
     ("token", "tokens"),
     ("plan", "plan"),
+    ("price", "prices"),
+    ("exchange_rate", "prices"),
+    ("catalogue", "catalogue"),
 )
 
 
