@@ -1,4 +1,4 @@
-"""What people set about charges, as one document: sources and allocation rules; no charges."""
+"""What people set about charges, as one document: sources, rules, prices, rates; no charges."""
 
 from collections.abc import Mapping
 from typing import Any, Literal
@@ -9,6 +9,7 @@ from django.db import transaction
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic import ValidationError as DocumentError
 
+from billing import price_configuration
 from billing.adapters import AUTO, FORMATS
 from billing.models import Source
 from billing.selectors import newest_rule_set
@@ -18,7 +19,7 @@ from projects.access import require_organisation_role
 from projects.records import Actor
 from projects.trail import note
 
-KEYS = ("sources", "allocation_rules")
+KEYS = ("sources", "allocation_rules", *price_configuration.KEYS)
 
 
 class _Strict(BaseModel):
@@ -37,15 +38,13 @@ class _Rule(_Strict):
     project: str
 
 
-class _Document(BaseModel):
-    model_config = ConfigDict(extra="ignore")
-
+class _Document(price_configuration.PriceSections):
     sources: list[_Source] = []
     allocation_rules: list[_Rule] | None = None
 
 
 def dump(organisation_id: UUID) -> dict[str, Any]:
-    """The sources and the allocation rules in force, in their order."""
+    """The sources, the allocation rules in force, in their order, prices and exchange rates."""
     sources = Source.objects.filter(organisation_id=organisation_id).order_by("name")
     return {
         "sources": [{"name": source.name, "format": source.bill_format} for source in sources],
@@ -58,13 +57,14 @@ def dump(organisation_id: UUID) -> dict[str, Any]:
             }
             for wish in wishes_of(newest_rule_set(organisation_id))
         ],
+        **price_configuration.dump(organisation_id),
     }
 
 
 def apply(actor: Actor, document: Mapping[str, Any]) -> list[str]:
-    """Bring sources and rules to what the document says; return what changed.
+    """Bring sources, rules and prices to what the document says; return what changed.
 
-    Sources that it does not name stay; a list of rules replaces all rules.
+    Sources, prices and rates that it does not name stay; a list of rules replaces all rules.
 
     Raises:
         ValueError: a part cannot be; the message names the place.
@@ -77,7 +77,7 @@ def apply(actor: Actor, document: Mapping[str, Any]) -> list[str]:
             f"{'.'.join(str(part) for part in one['loc'])}: {one['msg']}" for one in error.errors()
         ]
         raise ValueError("; ".join(places)) from error
-    if not wanted.sources and wanted.allocation_rules is None:
+    if not wanted.model_dump(exclude_defaults=True):
         return []
     require_organisation_role(actor, write=True)
     with transaction.atomic():
@@ -86,6 +86,7 @@ def apply(actor: Actor, document: Mapping[str, Any]) -> list[str]:
             wishes = [RuleWish(**rule.model_dump()) for rule in wanted.allocation_rules]
             if replace_rules(actor, wishes):
                 changes.append(f"allocation_rules: {len(wishes)} in force")
+        changes += price_configuration.apply(actor, wanted)
     return changes
 
 

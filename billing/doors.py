@@ -16,6 +16,8 @@ from projects.access import (
 )
 from projects.records import Actor, Scope
 
+PRICE_READERS = (Scope.READ_COSTS, Scope.READ_REPORTS, Scope.MANAGE_PROJECT, Scope.ADMIN_ORG)
+
 
 def require_upload(actor: Actor, source_name: str | None = None) -> None:
     """Let through who may hand bills in: admins, analysts, tokens for uploads.
@@ -75,3 +77,21 @@ def delivery_for(actor: Actor, delivery_id: UUID) -> Delivery:
     if actor.token_source_id not in (None, delivery.source_id):
         raise Http404("No such delivery.")
     return delivery
+
+
+def may_change_prices(actor: Actor) -> bool:
+    """Whether the actor may state and withdraw prices and exchange rates."""
+    return may_change_rules(actor)
+
+
+def require_price_reader(actor: Actor) -> None:
+    """Let everybody of the organisation read prices, and tokens that read all its costs.
+
+    Raises:
+        PermissionDenied: a token of one project, site or source, or without a scope for it.
+    """
+    if not actor.is_token:
+        return
+    require_scope(actor, *PRICE_READERS)
+    if actor.token_project_id is not None or actor.is_of_one_site_or_source:
+        raise PermissionDenied(_("Prices are the organisation's; this token reaches less far."))

@@ -30,6 +30,18 @@ IDENTITY: Final[dict[str, tuple[str, ...]]] = {
     "accelerators": ("key",),
     "instance_types": ("provider", "name"),
     "sources": ("name",),
+    "price_books": ("name",),
+    "prices": (
+        "book",
+        "cost_class",
+        "provider",
+        "region",
+        "accelerator_key",
+        "instance_type",
+        "purchase",
+        "valid_from",
+    ),
+    "exchange_rates": ("date", "base", "quote"),
 }
 
 Document = dict[str, Any]

@@ -12,13 +12,20 @@ from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver
 from django.urls.converters import IntConverter, SlugConverter, UUIDConverter
 
-from billing.services import IncomingFile, NewDelivery, receive_files
+from billing.services import (
+    IncomingFile,
+    NewDelivery,
+    add_exchange_rate,
+    add_price,
+    receive_files,
+)
 from jobs.services import enqueue
 from projects.models import ApiToken
 from projects.records import OrganisationRole, Role, Scope
 from runs.services import ensure_site
 from tests import builders
 from tests.billing import builders as bills
+from tests.billing import price_builders as prices
 from tests.planning import builders as plans
 
 pytestmark = pytest.mark.django_db
@@ -141,6 +148,8 @@ def ours():
         ),
     )
     ensure_site(operator, slug=moe.slug)
+    add_price(operator, prices.price_wish())
+    add_exchange_rate(operator, prices.rate_wish())
     plans.make_draft(operator, moe)
     return moe, ids_of_ours()
 

@@ -6,11 +6,17 @@ from django.db import connection
 
 _BOOKS = 0x626F6F6B  # "book": keeps our advisory locks apart from everybody else's
 _BLOBS = 0x626C6F62  # "blob"
+_PRICES = 0x70726963  # "pric"
 
 
 def lock_books(organisation_id: UUID) -> None:
     """Wait until nobody else changes this organisation's charges; held until the commit."""
     _lock(_BOOKS, int.from_bytes(organisation_id.bytes[:4], "big", signed=True))
+
+
+def lock_prices(organisation_id: UUID) -> None:
+    """Wait until nobody else states prices or rates of this organisation; held until the commit."""
+    _lock(_PRICES, int.from_bytes(organisation_id.bytes[:4], "big", signed=True))
 
 
 def lock_blobs() -> None:
