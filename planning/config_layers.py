@@ -121,8 +121,9 @@ def _kinds(reader: ConfigReader, layers: int) -> list[str]:
             return [str(kind) for kind in kinds]
     kinds = []
     for group in reader.items("attention_types"):
-        if isinstance(group, list) and len(group) == 2 and isinstance(group[0], list):
-            kinds += [str(kind) for kind in group[0]] * int(group[1])
+        match group:
+            case [list(pattern), int(times)] if 0 < times <= layers:
+                kinds += [str(kind) for kind in pattern] * times
     return kinds
 
 

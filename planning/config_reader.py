@@ -84,13 +84,18 @@ class ConfigReader:
             )
         return int(value)
 
-    def need(self, *keys: str) -> int:
+    def need(self, *keys: str, high: int = _LARGEST) -> int:
         """A whole number that must be there.
 
         Raises:
-            ConfigError: it is missing, or something else.
+            ConfigError: it is missing, too large, or something else.
         """
         value = self.size(*keys)
+        if value is not None and value > high:
+            raise ConfigError(
+                self.name(*keys),
+                _("is %(value)s; it must be at most %(high)s") % {"value": value, "high": high},
+            )
         if value is None:
             raise ConfigError(
                 self.name(*keys), _("is missing; the model cannot be read without it")

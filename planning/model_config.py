@@ -21,6 +21,7 @@ __all__ = ["ConfigError", "ConfigRead", "model_from_config"]
 
 # Beyond this, the stated context is what a model can be asked for, not what it was trained with.
 _LONGEST_TRAINED: Final = 32_768
+_MOST_LAYERS: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,7 +111,7 @@ def _decoder(
 ) -> dict[str, Any]:
     """The keys of one stack."""
     family = _family(text, model_type, notes)
-    layers = text.need("num_hidden_layers", "n_layer", "num_layers", "n_layers")
+    layers = text.need("num_hidden_layers", "n_layer", "num_layers", "n_layers", high=_MOST_LAYERS)
     hidden = text.need("hidden_size", "n_embd", "d_model", "dim")
     heads = text.need("num_attention_heads", "n_head", "num_heads", "n_heads")
     experts = read_experts(text, family, layers=layers)

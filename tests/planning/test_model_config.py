@@ -1,8 +1,11 @@
 """A config.json is read as its model is built, and what is not understood is said."""
 
+from contextlib import suppress
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from formulae.flop_terms import model_flop_per_token, train_flop_terms
@@ -312,6 +315,35 @@ def test_a_list_of_layers_of_another_length_is_refused() -> None:
 def test_a_config_error_is_a_value_error() -> None:
     assert issubclass(ConfigError, ValueError)
     assert isinstance(model_from_config(make_llama_config()), ConfigRead)
+
+
+JUNK: list[Any] = [
+    None, True, False, "x", "", -1, 0, 1, 2.5, 10**9, float("inf"), [], [1], ["x"], [[1], "x"],
+    {}, {"x": 1}, [[["global"], 10**9]],
+]  # fmt: skip
+
+
+@given(
+    config=st.sampled_from(
+        [
+            make_llama4_config()["text_config"],
+            make_qwen2_vl_config(),
+            make_deepseek_v3_config(),
+            make_t5_config(),
+            make_gemma3_config(),
+            make_bart_config(),
+        ]
+    ),
+    data=st.data(),
+)
+def test_no_junk_in_a_config_ends_in_anything_but_a_named_refusal(
+    config: dict[str, Any], data: st.DataObject
+) -> None:
+    extra = ["moe_layers", "moe_layer_freq", "attention_types", "layer_types", "mlp_only_layers"]
+    keys = data.draw(st.sets(st.sampled_from([*config, *extra]), min_size=1, max_size=3))
+    junk = config | {key: data.draw(st.sampled_from(JUNK)) for key in sorted(keys)}
+    with suppress(ConfigError, ValidationError, ModelSpecError):
+        ModelSpec.model_validate(model_from_config(junk).model).description()
 
 
 # The model object itself
