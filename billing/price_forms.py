@@ -69,9 +69,7 @@ class PriceForm(_TextsForm):
         max_length=60,
         help_text=_("As the provider writes it. Empty: in every region."),
     )
-    instance_type = forms.CharField(
-        label=_("Instance type or product"), required=False, max_length=120
-    )
+    instance_type = forms.CharField(label=_("Instance or product"), required=False, max_length=120)
     valid_from = forms.CharField(label=_("In force from"), widget=_date_input())
     valid_to = forms.CharField(
         label=_("Until, that day out"),

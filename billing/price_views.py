@@ -1,6 +1,7 @@
 """Pages of prices and exchange rates: what is in force, its history, stating and withdrawing."""
 
 from datetime import date
+from functools import cache
 from typing import Any
 from uuid import UUID
 
@@ -60,7 +61,8 @@ def prices(request: HttpRequest) -> HttpResponse:
         if cost_class in ("", record.cost_class) and provider in ("", record.provider or ANY_PLACE)
     ]
     context = {
-        "rows": [price_row(actor, record) for record in shown],
+        "groups": _by_class(actor, shown),
+        "shown": len(shown),
         "total": len(found),
         "on": on,
         "cost_class": cost_class,
@@ -77,6 +79,20 @@ def prices(request: HttpRequest) -> HttpResponse:
     return render(request, "billing/prices.html", context)
 
 
+def _by_class(actor: Actor, shown: list[PriceRecord]) -> list[dict[str, Any]]:
+    """The rows under the names of their classes, own prices first."""
+    ordered = sorted(shown, key=lambda record: (record.is_shipped, *record.key[1:]))
+    groups = [
+        {
+            "key": cost_class,
+            "name": name,
+            "rows": [price_row(actor, one) for one in ordered if one.cost_class == cost_class],
+        }
+        for cost_class, name in PRICE_CLASS_NAMES.items()
+    ]
+    return [group for group in groups if group["rows"]]
+
+
 def _present(found: list[PriceRecord], name: str) -> list[str]:
     """What the prices in force hold in a column, in the order of the list of classes or by name."""
     values = {getattr(record, name) for record in found}
@@ -87,19 +103,30 @@ def _present(found: list[PriceRecord], name: str) -> list[str]:
 
 def price_row(actor: Actor, record: PriceRecord) -> dict[str, Any]:
     """A price as a table shows it."""
-    names = {spec.key: spec.name for spec in accelerators(None)}
     key = dict(zip(KEY_FIELDS, record.key, strict=True))
+    accelerator, product = record.accelerator_key, record.instance_type
     return {
         "record": record,
         "class_name": PRICE_CLASS_NAMES[record.cost_class],
+        "title": _accelerator_name(accelerator) or product or PRICE_CLASS_NAMES[record.cost_class],
+        "subtitle": product if accelerator else "",
         "unit_name": UNIT_NAMES[record.unit],
         "purchase_name": PURCHASE_NAMES[record.purchase],
         "provider_name": PROVIDER_NAMES.get(record.provider, record.provider),
-        "accelerator_name": names.get(record.accelerator_key, record.accelerator_key),
         "digits": _digits(record),
         "history_url": f"{reverse('price_history')}?{urlencode(key)}",
         "may_withdraw": not record.is_shipped and may_change_prices(actor),
     }
+
+
+def _accelerator_name(key: str) -> str:
+    """The name of a shipped accelerator; the key of one of the organisation's own."""
+    return _shipped_names().get(key, key)
+
+
+@cache
+def _shipped_names() -> dict[str, str]:
+    return {spec.key: spec.name for spec in accelerators()}
 
 
 def _digits(record: PriceRecord) -> int:
