@@ -222,7 +222,7 @@ def multiply(first: Decimal, second: Decimal) -> Decimal:
     >>> multiply(Decimal("2.5"), Decimal("0.02")) == Decimal("0.05")
     True
     """
-    return _from_fraction(_fraction(first) * _fraction(second))
+    return quantise_money(EXACT.multiply(_finite(first), _finite(second)))
 
 
 def divide(dividend: Decimal, divisor: Decimal) -> Decimal | None:
@@ -249,11 +249,16 @@ def divide(dividend: Decimal, divisor: Decimal) -> Decimal | None:
     return _from_fraction(over / under) if under else None
 
 
-def _fraction(number: Decimal) -> Fraction:
-    """The number as an exact fraction."""
+def _finite(number: Decimal) -> Decimal:
+    """The number, unless it is none."""
     if not number.is_finite():
         raise MoneyError(f"{number} is not a finite number")
-    return Fraction(number)
+    return number
+
+
+def _fraction(number: Decimal) -> Fraction:
+    """The number as an exact fraction."""
+    return Fraction(_finite(number))
 
 
 def _from_fraction(value: Fraction) -> Decimal:

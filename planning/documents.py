@@ -25,6 +25,7 @@ def plan_document(plan: PlanRecord) -> dict[str, Any]:
         "approved_by": plan.approved_by or None,
         "reason": plan.reason or None,
         "estimate": str(plan.estimate_id),
+        "level": plan.level,
         "currency": plan.currency,
         "main_run_cost": _text(plan.main_run_cost),
         "main_run_starts_on": plan.main_run_starts_on.isoformat(),

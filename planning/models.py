@@ -58,6 +58,9 @@ class PlanVersion(models.Model):
     number = models.PositiveIntegerField()
     estimate = models.ForeignKey(Estimate, on_delete=models.PROTECT, related_name="+")
     state = models.CharField(max_length=10, choices=State.choices, default=State.DRAFT)
+    level = models.CharField(
+        max_length=4, default="p50", help_text="The percentile of the estimate that is planned."
+    )
     currency = models.CharField(max_length=3)
     main_run_cost = models.DecimalField(max_digits=38, decimal_places=18)
     main_run_facility_energy_kwh = models.FloatField(null=True, blank=True)

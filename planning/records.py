@@ -54,6 +54,7 @@ class PlanRecord:
     estimate_id: UUID
     lines: tuple[PlanLineRecord, ...]
     reason: str = ""
+    level: str = "p50"
 
     @property
     def budget_at_completion(self) -> Decimal:

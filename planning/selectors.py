@@ -57,6 +57,7 @@ def plan_record(version: PlanVersion) -> PlanRecord:
         main_run_kgco2e=version.main_run_kgco2e,
         estimate_id=version.estimate_id,
         reason=version.reason,
+        level=version.level,
         lines=tuple(
             PlanLineRecord(
                 key=line.key,

@@ -11,9 +11,9 @@ from django.db import transaction
 from django.utils.translation import gettext as _
 
 from audit.services import record
-from formulae.estimate import plan_lines
 from formulae.money import Money
 from formulae.units import EXACT
+from planning.drafting import DraftedLine, drafted_lines
 from planning.estimating import Answer, answer_request
 from planning.models import Estimate, Plan, PlanLine, PlanVersion
 from planning.names import line_name
@@ -71,8 +71,8 @@ def freeze_estimate(
         organisation_id=actor.organisation_id,
         project=project,
         name=request.name,
-        spec=request.model_dump(mode="json", exclude_none=True),
-        result=answer.document(),
+        spec=request.document(),
+        result=answer.document,
         created_by=actor.label,
         created_by_user_id=actor.user_id,
     )
@@ -80,31 +80,58 @@ def freeze_estimate(
     return estimate
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DraftChoice:
+    """How a draft is made from an estimate: its first day, percentile and reserve.
+
+    `contingency` is flat, as the lines say, or p80: the amount P80 less P50 of the programme.
+    """
+
+    starts_on: date
+    level: str = "p50"
+    contingency: str = "flat"
+
+
+def _draftable(project: Project, estimate: Estimate, choice: DraftChoice) -> Money:
+    """The main run's cost at the chosen percentile.
+
+    Raises:
+        PlanError: the estimate has no price, another currency than the project, or no days.
+    """
+    answer = Answer.from_document(estimate.result)
+    cost = answer.cost(choice.level)
+    if estimate.organisation_id != project.organisation_id:
+        raise PlanError(_("This estimate belongs to another organisation."))
+    if cost is None:
+        raise PlanError(_("The estimate has no price: give one per accelerator-hour first."))
+    if cost.currency != project.currency:
+        raise PlanError(
+            _("The estimate is in %(estimate)s, the project in %(project)s: a plan has one.")
+            % {"estimate": cost.currency, "project": project.currency}
+        )
+    if answer.figure("days") is None:
+        raise PlanError(_("The estimate has no days: say how many accelerators run at once."))
+    return cost
+
+
 @transaction.atomic
 def draft_plan(
-    actor: Actor, project: Project, estimate: Estimate, *, starts_on: date
+    actor: Actor, project: Project, estimate: Estimate, choice: DraftChoice
 ) -> PlanVersion:
-    """Write a new draft: the estimate's main run and the chapter's lines around it.
+    """Write a new draft: the main run at a percentile, and the estimate's lines around it.
 
     Args:
         actor: who drafts.
         project: whose plan; `estimate` must be of the same organisation.
         estimate: a frozen estimate with a price.
-        starts_on: first day of the main run.
+        choice: first day, percentile and kind of reserve.
 
     Raises:
-        PlanError: the estimate has no price, or another currency than the project.
+        PlanError: the estimate cannot become a plan of this project; the message says why.
     """
+    cost = _draftable(project, estimate, choice)
     answer = Answer.from_document(estimate.result)
-    if estimate.organisation_id != project.organisation_id:
-        raise PlanError(_("This estimate belongs to another organisation."))
-    if answer.cost is None:
-        raise PlanError(_("The estimate has no price: give one per accelerator-hour first."))
-    if answer.cost.currency != project.currency:
-        raise PlanError(
-            _("The estimate is in %(estimate)s, the project in %(project)s: a plan has one.")
-            % {"estimate": answer.cost.currency, "project": project.currency}
-        )
+    days = ceil(answer.figure("days", choice.level) or 0)
     plan, _created = Plan.objects.select_for_update().get_or_create(
         project=project, defaults={"organisation_id": project.organisation_id}
     )
@@ -114,40 +141,45 @@ def draft_plan(
         plan=plan,
         number=newest.number + 1 if newest else 1,
         estimate=estimate,
-        currency=answer.cost.currency,
-        main_run_cost=answer.cost.amount,
-        main_run_facility_energy_kwh=answer.facility_energy_kwh,
-        main_run_kgco2e=answer.scope_2_location_kgco2e,
-        main_run_starts_on=starts_on,
-        main_run_ends_on=starts_on + timedelta(days=max(1, ceil(answer.days))),
+        level=choice.level,
+        currency=cost.currency,
+        main_run_cost=cost.amount,
+        main_run_facility_energy_kwh=answer.figure("facility_energy_kwh", choice.level),
+        main_run_kgco2e=answer.figure("scope_2_location_kgco2e", choice.level),
+        main_run_starts_on=choice.starts_on,
+        main_run_ends_on=choice.starts_on + timedelta(days=max(1, days)),
         created_by=actor.label,
     )
-    _write_chapter_lines(version)
+    for position, line in enumerate(drafted_lines(answer, contingency=choice.contingency)):
+        _write_line(version, position, line)
+    _recompute(version)
     _audit(actor, "plan.draft", version, {"number": version.number, "estimate": str(estimate.pk)})
     return version
 
 
-def _write_chapter_lines(version: PlanVersion) -> None:
-    """Write the lines of `formulae.estimate.plan_lines` with their default dates."""
-    main = Money(amount=version.main_run_cost, currency=version.currency)
-    for position, line in enumerate(plan_lines(main)):
-        key = line.rule.key
-        starts_on, ends_on = default_dates(
-            key, run_start=version.main_run_starts_on, run_end=version.main_run_ends_on
+def _write_line(version: PlanVersion, position: int, line: DraftedLine) -> None:
+    """One line with its default dates; `_recompute` follows the fractions."""
+    if line.fraction is None and line.amount is None:
+        raise PlanError(
+            _("%(line)s has no price: state one in the estimate or in a price book.")
+            % {"line": line.name}
         )
-        PlanLine.objects.create(
-            organisation_id=version.organisation_id,
-            version=version,
-            key=key,
-            name=key,
-            position=position,
-            base=line.rule.base.value,
-            fraction=line.rule.fraction,
-            amount=line.amount.amount,
-            starts_on=starts_on,
-            ends_on=ends_on,
-        )
-    _recompute(version)
+    starts_on, ends_on = default_dates(
+        line.key, run_start=version.main_run_starts_on, run_end=version.main_run_ends_on
+    )
+    PlanLine.objects.create(
+        organisation_id=version.organisation_id,
+        version=version,
+        key=line.key,
+        name=line.name,
+        position=position,
+        base=line.base.value,
+        fraction=line.fraction,
+        in_programme=line.in_programme,
+        amount=line.amount or Decimal(0),
+        starts_on=starts_on,
+        ends_on=ends_on,
+    )
 
 
 def _recompute(version: PlanVersion) -> None:
@@ -159,7 +191,7 @@ def _recompute(version: PlanVersion) -> None:
         elif line.base == LineBase.SUBTOTAL and line.fraction is not None:
             line.amount = _times(subtotal, line.fraction)
         subtotal = EXACT.add(subtotal, line.amount)
-        share = float(line.amount / version.main_run_cost)
+        share = float(line.amount / version.main_run_cost) if line.in_programme else 0.0
         energy, carbon = version.main_run_facility_energy_kwh, version.main_run_kgco2e
         line.facility_energy_kwh = None if energy is None else energy * share
         line.kgco2e = None if carbon is None else carbon * share
@@ -223,12 +255,19 @@ def approve_plan(
     """Make a draft the baseline; from now on it never changes.
 
     Raises:
-        PlanError: it is approved already, or replaces a baseline without a reason.
+        PlanError: it is approved already, rests on an impossible estimate, or replaces a baseline
+            without a reason.
     """
     draft = _draft_for_update(actor.organisation_id, version.pk)
     replaces = draft.plan.versions.filter(state=PlanVersion.State.APPROVED).exists()
     if replaces and not reason.strip():
         raise PlanError(_("A new baseline replaces an approved one: say why."))
+    answer = Answer.from_document(draft.estimate.result)
+    if answer.is_blocked:
+        red = [w["message"] for w in answer.document["warnings"] if w["severity"] == "red"]
+        raise PlanError(
+            _("The estimate cannot be approved: %(why)s Estimate again.") % {"why": " ".join(red)}
+        )
     draft.state = PlanVersion.State.APPROVED
     draft.approved_at = as_of
     draft.approved_by = actor.label

@@ -2,60 +2,173 @@
 
 from datetime import date
 from decimal import Decimal
-from typing import Any, Literal
+from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from django.utils.translation import gettext as _
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from formulae.estimate import EstimateInputError, EstimateSpec, Triangular
-from runs.records import AcceleratorSpec
+from formulae.beliefs import Belief, Certain, Triangular
+from formulae.plan_lines import EVIDENCE_PRESETS
+from planning.model_spec import ModelSpec
+from planning.whole_bill_spec import (
+    MoneySpec,
+    OnPremisesSpec,
+    RequestsSpec,
+    ServiceSpec,
+    StorageSpec,
+    TransferSpec,
+    WholeBillSpec,
+)
+
+_STRICT = ConfigDict(extra="forbid", frozen=True)
+PRECISIONS: Final = ("bf16", "fp16", "fp8", "fp4", "tf32", "fp32")
+# What the keys of the first specification are called now: a sender of old questions is told.
+_RENAMED: Final = {
+    "params": "model.params",
+    "active_params": "model.active_params",
+    "mfu": "step_mfu",
+    "accelerators": "accelerator_count",
+    "starts_on": "started_on",
+    "price_per_accelerator_h": 'price_per_accelerator_hour: {"amount", "currency"}',
+    "currency": "price_per_accelerator_hour.currency",
+    "g_per_kwh": "grid_g_per_kwh",
+    "provider": 'region, as "aws:us-east-1"',
+    "country": 'region, as "SWE"',
+}
 
 
 class Range(BaseModel):
     """A quantity that is not known to the point: lowest, most likely, highest."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = _STRICT
     low: float
     mode: float
     high: float
 
-    def triangular(self) -> Triangular:
-        """The same belief, as the formulae take it."""
-        return Triangular(low=self.low, mode=self.mode, high=self.high)
+    @model_validator(mode="after")
+    def _in_order(self) -> Self:
+        """Lowest first."""
+        if not self.low <= self.mode <= self.high:
+            raise ValueError(_("write low <= mode <= high"))
+        return self
+
+
+Quantity = float | Range
+
+
+class Reliability(BaseModel):
+    """How often nodes fail and what a failure costs; gives the goodput of failures."""
+
+    model_config = _STRICT
+    failures_per_node_day: float = Field(default=0.00379, gt=0, le=1)
+    restart_s: float = Field(default=900.0, ge=0, le=86_400)
+    checkpoint_write_s: float = Field(default=60.0, gt=0, le=86_400)
+    checkpoint_interval_s: float | None = Field(default=None, gt=0, le=604_800)
+    accelerators_per_node: int | None = Field(default=None, ge=1, le=1_024)
+
+
+class LineSpec(BaseModel):
+    """One line of the plan: a fraction of its base, or an amount."""
+
+    model_config = _STRICT
+    key: str = Field(pattern=r"^[a-z0-9_-]{1,40}$")
+    name: str = Field(default="", max_length=120)
+    fraction: Annotated[Decimal, Field(ge=0, le=100)] | None = None
+    base: Literal["main_run", "subtotal"] = "main_run"
+    amount: MoneySpec | None = None
+    in_programme: bool = True
+
+    @model_validator(mode="after")
+    def _one_way(self) -> Self:
+        """A fraction or an amount; the main run is what the estimate says."""
+        if (self.fraction is None) == (self.amount is None):
+            raise ValueError(_("give fraction (0.2 is 20 %) or amount, one of them"))
+        if self.key == "main_run" and self.fraction != 1:
+            raise ValueError(_("the main run is 1.0x, what the estimate says: fraction 1"))
+        return self
 
 
 class EstimateRequest(BaseModel):
     """SPEC of `manage.py estimate` and of POST /api/v1/estimates; docs/cli.md documents it."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = _STRICT
 
     name: str = Field(default="Main run", min_length=1, max_length=200)
-    params: float = Field(description="Parameters, all of them.")
-    active_params: float | None = Field(default=None, description="MoE: those a token passes.")
+    model: ModelSpec
+    training_flop: float | None = Field(default=None, gt=0, le=1e35)
     tokens: float = Field(description="Training tokens.")
-    accelerator: str = Field(description="Key in the catalogue, e.g. h100-sxm-80gb.")
-    accelerators: int = Field(description="How many run at once.")
+    seq_len: int | None = Field(default=None, ge=1, le=100_000_000)
+    batch_sequences: float | None = Field(default=None, gt=0)
     precision: Literal["bf16", "fp16", "fp8", "fp4", "tf32", "fp32"] = "bf16"
-    peak_flop_per_s: float | None = Field(
-        default=None, description="Dense peak, where it is not the catalogue's."
-    )
-    mfu: float | Range = Field(description="Model FLOPs utilisation, 0..1 of the dense peak.")
-    goodput: float | Range = Field(default=1.0, description="Productive share of billed time.")
-    price_per_accelerator_h: Decimal | None = None
-    currency: str = "USD"
-    power_w: float | Range | None = Field(
-        default=None, description="Mean power of one accelerator; without it, its TDP."
-    )
-    host_factor: float | None = None
-    pue: float | None = None
-    g_per_kwh: float | None = Field(
-        default=None, description="Grid intensity; without it, that of the region or country."
-    )
-    provider: str | None = Field(default=None, max_length=40)
-    region: str | None = Field(default=None, max_length=60)
-    country: str | None = Field(default=None, max_length=3)
-    starts_on: date | None = None
-    draws: int = 4_000
-    seed: int = 0
+    accelerator: str = Field(min_length=1, max_length=80)
+    accelerator_count: int | None = None
+    started_on: date | None = None
+    peak: Literal["dense", "sparse"] = "dense"
+    sparse_reason: str = Field(default="", max_length=500)
+    peak_flop_per_s: float | None = None
+    step_mfu: Quantity | None = None
+    goodput: Quantity | None = None
+    reliability: Reliability | None = None
+    price_per_accelerator_hour: MoneySpec | None = None
+    price_ratio: Quantity | None = None
+    purchase: Literal["on_demand", "spot", "reserved_1y", "reserved_3y", "contract"] = "on_demand"
+    power_w: Quantity | None = None
+    host_factor: Quantity | None = None
+    region: str = Field(default="", max_length=80)
+    pue: Quantity | None = None
+    grid_g_per_kwh: Quantity | None = None
+    lines: str | tuple[LineSpec, ...] | None = None
+    storage: tuple[StorageSpec, ...] = ()
+    requests: tuple[RequestsSpec, ...] = ()
+    transfer: tuple[TransferSpec, ...] = ()
+    services: tuple[ServiceSpec, ...] = ()
+    on_premises: OnPremisesSpec | None = None
+    draws: int = Field(default=4_000, ge=100, le=1_000_000)
+    seed: int = Field(default=1, ge=0)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_nulls(cls, given: Any) -> Any:
+        """Null is the same as leaving a key out; old names are told apart from typing errors."""
+        if not isinstance(given, dict):
+            return given
+        for old, new in _RENAMED.items():
+            if old in given and given[old] is not None:
+                raise ValueError(_("%(old)s is now %(new)s") % {"old": old, "new": new})
+        return {key: value for key, value in given.items() if value is not None}
+
+    @model_validator(mode="after")
+    def _whole(self) -> Self:
+        """What hangs together: sparse peaks and reasons, presets and lines."""
+        if self.peak == "sparse" and not self.sparse_reason.strip():
+            raise ValueError(
+                _("a sparse peak needs sparse_reason: 2:4 sparsity is rarely trained with")
+            )
+        known = [preset.key for preset in EVIDENCE_PRESETS]
+        if isinstance(self.lines, str) and self.lines not in known:
+            raise ValueError(
+                _("lines: no preset %(name)s; known: %(known)s")
+                % {"name": self.lines, "known": ", ".join(known)}
+            )
+        if isinstance(self.lines, tuple):
+            keys = [line.key for line in self.lines]
+            if len(set(keys)) != len(keys):
+                raise ValueError(_("lines: each key once"))
+        return self
+
+    def whole_bill(self) -> WholeBillSpec:
+        """The part of the question about what stands around the accelerators."""
+        return WholeBillSpec(
+            storage=self.storage,
+            requests=self.requests,
+            transfer=self.transfer,
+            services=self.services,
+            on_premises=self.on_premises,
+        )
+
+    def document(self) -> dict[str, Any]:
+        """The question as it was asked, for keeping and sending."""
+        return self.model_dump(mode="json", exclude_none=True, exclude_defaults=True)
 
 
 class SpecError(ValueError):
@@ -77,62 +190,18 @@ def parse_request(document: dict[str, Any]) -> EstimateRequest:
     except ValidationError as error:
         problems: dict[str, str] = {}
         for found in error.errors():
-            field = str(found["loc"][0]) if found["loc"] else "spec"
+            where = [str(part) for part in found["loc"] if str(part) not in _NOISE]
+            field = ".".join(where) or "spec"
             problems.setdefault(field, found["msg"].removeprefix("Value error, "))
         raise SpecError(problems) from error
 
 
-def formula_spec(
-    request: EstimateRequest, accelerator: AcceleratorSpec, *, g_per_kwh: float | None
-) -> EstimateSpec:
-    """The question as the formulae take it, with the catalogue's peak and TDP filled in.
-
-    Args:
-        request: the checked shape.
-        accelerator: the catalogue's entry for `request.accelerator`.
-        g_per_kwh: the grid intensity in force, gCO2e/kWh, or None when nothing is known.
-
-    Raises:
-        SpecError: a value outside its range, or no dense peak at the precision.
-    """
-    peak = request.peak_flop_per_s or accelerator.peak_dense_flop_per_s.get(request.precision)
-    if peak is None:
-        raise SpecError(
-            {"precision": f"{accelerator.name} has no dense {request.precision} peak on record"}
-        )
-    power = request.power_w if request.power_w is not None else accelerator.tdp_w
-    try:
-        return EstimateSpec(
-            active_params=request.active_params or request.params,
-            total_params=request.params,
-            tokens=request.tokens,
-            accelerators=request.accelerators,
-            peak_flop_per_s=peak,
-            mfu=_point(request.mfu),
-            mfu_range=_range(request.mfu),
-            goodput=_point(request.goodput),
-            goodput_range=_range(request.goodput),
-            price_per_accelerator_h=request.price_per_accelerator_h,
-            currency=request.currency if request.price_per_accelerator_h is not None else None,
-            power_w=None if power is None else _point(power),
-            power_w_range=None if power is None else _range(power),
-            host_factor=request.host_factor,
-            pue=request.pue,
-            g_per_kwh=g_per_kwh,
-            draws=request.draws,
-            seed=request.seed,
-        )
-    except EstimateInputError as error:
-        field = {"total_params": "params"}.get(error.field, error.field.removesuffix("_range"))
-        why = f"{error.value} {error.unit}: it must be {error.requirement}. {error.fix}"
-        raise SpecError({field: why}) from error
+# Names of the union's branches, which tell a person nothing.
+_NOISE: Final = ("float", "Range", "str", "tuple[LineSpec, ...]")
 
 
-def _point(value: float | Range) -> float:
-    """The most likely value."""
-    return value.mode if isinstance(value, Range) else value
-
-
-def _range(value: float | Range) -> Triangular | None:
-    """The range, where one was given."""
-    return value.triangular() if isinstance(value, Range) else None
+def belief_of(quantity: Quantity) -> Belief:
+    """A number is taken as certain, a range as triangular."""
+    if isinstance(quantity, Range):
+        return Triangular(low=quantity.low, mode=quantity.mode, high=quantity.high)
+    return Certain(value=quantity)

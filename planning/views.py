@@ -11,7 +11,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from carbon.words import level_name
-from formulae.estimate import REFERENCE_BAND, plan_lines, programme_multiple
+from formulae.plan_lines import REFERENCE_BAND, plan_lines, programme_multiple
 from formulae.money import sum_money
 from formulae.units import FLOP_PER_TFLOP
 from planning.estimating import Answer
@@ -31,6 +31,7 @@ from planning.services import (
     PlanError,
     approve_plan,
     change_lines,
+    DraftChoice,
     draft_plan,
     freeze_estimate,
 )
@@ -89,7 +90,9 @@ def estimate(request: HttpRequest, estimate_id: UUID) -> HttpResponse:
     if request.method == "POST" and form.is_valid():
         project = project_for(actor, form.cleaned_data["project"], Role.ANALYST)
         try:
-            draft_plan(actor, project, found, starts_on=form.cleaned_data["starts_on"])
+            draft_plan(
+                actor, project, found, DraftChoice(starts_on=form.cleaned_data["starts_on"])
+            )
         except PlanError as error:
             form.add_error(None, str(error))
         else:

@@ -28,7 +28,7 @@ from costwatch.demo.inline_jobs import finish_waiting
 from costwatch.demo.people import ensure_people
 from costwatch.demo.power import build_power
 from planning.selectors import plan_versions
-from planning.services import approve_plan, draft_plan, freeze_estimate
+from planning.services import DraftChoice, approve_plan, draft_plan, freeze_estimate
 from planning.spec import parse_request
 from projects.access import project_for, projects_for, system_actor
 from projects.models import Organisation, Project
@@ -162,5 +162,5 @@ def _ensure_plan(actor: Actor) -> None:
     as_of: datetime = APPROVED_AT
     question = parse_request(kickoff_question())
     estimate = freeze_estimate(actor, question, as_of=as_of, project=project)
-    draft = draft_plan(actor, project, estimate, starts_on=story.MAIN_RUN_START.date())
+    draft = draft_plan(actor, project, estimate, DraftChoice(starts_on=story.MAIN_RUN_START.date()))
     approve_plan(actor, draft, as_of=as_of, reason="Kickoff (synthetic)")

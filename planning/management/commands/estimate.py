@@ -3,20 +3,25 @@
 import json
 import sys
 from datetime import UTC, datetime
+from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from django.core.management.base import CommandError, CommandParser
 
-from planning.estimating import Answer, answer_request
+from formulae.money import Money, MoneyError
+from planning.answer_words import answer_in_words
+from planning.estimating import LEVELS, Answer, answer_request
 from planning.presets import PRESETS
 from planning.spec import SpecError, parse_request
 from projects.chosen_organisation import chosen_organisation
 from ui.console import JsonCommand
 
+_OVER: Final = 3
+
 
 class Command(JsonCommand):
-    help = "Answer a kickoff question: compute, time, money, energy, carbon of a main run."
+    help = "Answer a kickoff question: compute, time, money, energy, carbon, with an interval."
 
     def add_arguments(self, parser: CommandParser) -> None:
         super().add_arguments(parser)
@@ -25,6 +30,19 @@ class Command(JsonCommand):
         which.add_argument("--preset", choices=sorted(PRESETS))
         parser.add_argument("--draws", type=int, help="draws of the interval")
         parser.add_argument("--seed", type=int, help="seed of the interval")
+        parser.add_argument(
+            "--fail-over",
+            type=_amount,
+            metavar="'AMOUNT CUR'",
+            help='exit 3 when the cost is above it, such as "5000000 USD"',
+        )
+        parser.add_argument("--at", choices=LEVELS, default="p80", help="the percentile to compare")
+        parser.add_argument(
+            "--of",
+            choices=("cost", "programme"),
+            default="cost",
+            help="what to compare: the main run, or the programme before contingency",
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         document = dict(PRESETS[options["preset"]]) if options["preset"] else _read(options["file"])
@@ -35,7 +53,36 @@ class Command(JsonCommand):
             answer = answer_request(organisation.pk, request, as_of=datetime.now(UTC))
         except SpecError as error:
             raise CommandError(str(error)) from error
-        self.emit({"name": request.name, **answer.document()}, _in_words(request.name, answer))
+        self.emit(answer.document, answer_in_words(answer))
+        if options["fail_over"] is not None:
+            self._compare(answer, options)
+
+    def _compare(self, answer: Answer, options: dict[str, Any]) -> None:
+        """Exit 3 when the cost at the percentile is above the limit."""
+        limit: Money = options["fail_over"]
+        level = options["at"]
+        cost = answer.cost(level) if options["of"] == "cost" else answer.programme_cost(level)
+        if cost is None:
+            raise CommandError("--fail-over: the estimate has no price")
+        if cost.currency != limit.currency:
+            raise CommandError(
+                f"--fail-over is in {limit.currency}, the estimate in {cost.currency}"
+            )
+        if cost.amount > limit.amount:
+            self.stderr.write(
+                f"{options['of']} at {level} is {cost.amount:,.2f} {cost.currency}, "
+                f"above {limit.amount:,.2f}"
+            )
+            sys.exit(_OVER)
+
+
+def _amount(text: str) -> Money:
+    """An amount and its currency, such as 5000000 USD."""
+    amount, _space, currency = text.strip().partition(" ")
+    try:
+        return Money.of(Decimal(amount.replace(",", "")), currency.strip())
+    except (MoneyError, ArithmeticError) as error:
+        raise CommandError(f"--fail-over {text!r}: write an amount and its currency") from error
 
 
 def _read(name: str) -> dict[str, Any]:
@@ -50,21 +97,3 @@ def _read(name: str) -> dict[str, Any]:
     if not isinstance(document, dict):
         raise CommandError(f"{name} must hold one JSON object")
     return document
-
-
-def _in_words(name: str, answer: Answer) -> str:
-    """The answer for a person at a terminal."""
-    lines = [
-        name,
-        f"  compute       {answer.flop:.3g} FLOP",
-        f"  time          {answer.accelerator_h:,.0f} accelerator-hours, {answer.days:,.2f} days",
-    ]
-    if answer.cost is not None:
-        lines.append(f"  cost (1.0x)   {answer.cost.amount:,.2f} {answer.cost.currency}")
-    for label, value, unit in (
-        ("accelerators", answer.accelerator_energy_kwh, "kWh"),
-        ("facility", answer.facility_energy_kwh, "kWh"),
-        ("carbon", answer.scope_2_location_kgco2e, "kgCO2e, location-based"),
-    ):
-        lines.append(f"  {label:<13} {'not known' if value is None else f'{value:,.0f} {unit}'}")
-    return "\n".join(lines)

@@ -11,7 +11,13 @@ from planning.models import PlanVersion
 from planning.presets import PRESETS
 from planning.records import PlanRecord
 from planning.selectors import estimate_by_id, plan_record, plan_versions
-from planning.services import PlanError, approve_plan, draft_plan, freeze_estimate
+from planning.services import (
+    DraftChoice,
+    PlanError,
+    approve_plan,
+    draft_plan,
+    freeze_estimate,
+)
 from planning.spec import SpecError, parse_request
 from projects.access import Actor, project_for, system_actor
 from projects.chosen_organisation import chosen_organisation
@@ -35,6 +41,18 @@ class Command(JsonCommand):
         parser.add_argument("--estimate", metavar="ID", help="create: a frozen estimate")
         parser.add_argument("--preset", choices=sorted(PRESETS), help="create: or a preset")
         parser.add_argument("--starts-on", type=date.fromisoformat, metavar="YYYY-MM-DD")
+        parser.add_argument(
+            "--at",
+            choices=("p10", "p50", "p80", "p90", "mean"),
+            default="p50",
+            help="create: the percentile of the estimate to plan",
+        )
+        parser.add_argument(
+            "--contingency",
+            choices=("flat", "p80"),
+            default="flat",
+            help="create: as the lines say, or P80 less P50",
+        )
         parser.add_argument("--version", type=int, dest="number", help="approve: default newest")
         parser.add_argument("--reason", default="", help="approve: why it replaces a baseline")
 
@@ -68,7 +86,10 @@ class Command(JsonCommand):
         else:
             raise CommandError("create needs --estimate ID or --preset NAME")
         starts_on = options["starts_on"] or project.starts_on or now.date()
-        return [plan_record(draft_plan(actor, project, estimate, starts_on=starts_on))]
+        choice = DraftChoice(
+            starts_on=starts_on, level=options["at"], contingency=options["contingency"]
+        )
+        return [plan_record(draft_plan(actor, project, estimate, choice))]
 
     def _approve(self, actor: Actor, project: Project, options: dict[str, Any]) -> list[PlanRecord]:
         versions = PlanVersion.objects.filter(plan__project=project)
