@@ -2,14 +2,14 @@
 
 from django.urls import URLPattern, URLResolver, path
 
-from planning import api, views
+from planning import api, estimate_views, plan_views
 
 urlpatterns: list[URLPattern | URLResolver] = [
-    path("estimates/", views.estimates, name="estimates"),
-    path("estimates/new/", views.estimate_new, name="estimate_new"),
-    path("estimates/<uuid:estimate_id>/", views.estimate, name="estimate"),
-    path("projects/<slug:slug>/plan/", views.plan, name="plan"),
-    path("projects/<slug:slug>/plan/approve/", views.plan_approve, name="plan_approve"),
+    path("estimates/", estimate_views.estimates, name="estimates"),
+    path("estimates/new/", estimate_views.estimate_new, name="estimate_new"),
+    path("estimates/<uuid:estimate_id>/", estimate_views.estimate, name="estimate"),
+    path("projects/<slug:slug>/plan/", plan_views.plan, name="plan"),
+    path("projects/<slug:slug>/plan/approve/", plan_views.plan_approve, name="plan_approve"),
 ]
 api_urlpatterns: list[URLPattern | URLResolver] = [
     path("estimates", api.EstimatesView.as_view(), name="api_estimates"),
