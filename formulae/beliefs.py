@@ -140,21 +140,24 @@ class LogNormal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PowerOfUniform:
-    """A share of one that leans to one: x = u^(1/shape) with u uniform on (0, 1), Beta(shape, 1).
+    """A share that leans to its highest: x = highest * u^(1/shape) with u uniform on (0, 1).
 
-    Its quantile function is q(p) = p^(1/shape), so a median m gives shape = log(1/2) / log(m).
+    With highest 1 it is Beta(shape, 1). Its quantile function is q(p) = highest * p^(1/shape), so a
+    median m of one with highest 1 gives shape = log(1/2) / log(m).
     """
 
     shape: float
+    highest: float = 1.0
 
     def __post_init__(self) -> None:
-        """Refuse what is no distribution."""
+        """Refuse what is no distribution of a share."""
         require_positive("shape", self.shape)
+        require_positive("highest", self.highest, high=1.0)
 
     @property
     def median(self) -> float:
-        """0.5^(1/shape)."""
-        return float(0.5 ** (1 / self.shape))
+        """Highest * 0.5^(1/shape)."""
+        return self.highest * float(0.5 ** (1 / self.shape))
 
     @property
     def is_certain(self) -> bool:
@@ -163,14 +166,16 @@ class PowerOfUniform:
 
     @property
     def variance_log(self) -> float:
-        """Variance of the log: -log(x) is exponential with rate `shape`."""
+        """Variance of the log: -log(x / highest) is exponential with rate `shape`."""
         return 1 / self.shape**2
 
     def draw(self, generator: np.random.Generator, draws: int) -> Draws:
-        """Draws in (0, 1]: exp(-e / shape), e exponential."""
+        """Draws in (0, highest]: highest * exp(-e / shape), e exponential."""
         found = generator.standard_exponential(draws)
         found /= -self.shape
-        return np.exp(found, out=found)
+        np.exp(found, out=found)
+        found *= self.highest
+        return found
 
 
 def log_normal_from_quantiles(*, low: float, high: float) -> LogNormal:
@@ -223,8 +228,8 @@ def quantile_of(belief: Belief, level: float) -> float:
             return value
         case LogNormal(median=median, sd_log=sd_log, ceiling=ceiling):
             return min(ceiling, median * math.exp(sd_log * NormalDist().inv_cdf(level)))
-        case PowerOfUniform(shape=shape):
-            return float(level ** (1 / shape))
+        case PowerOfUniform(shape=shape, highest=highest):
+            return highest * float(level ** (1 / shape))
         case Triangular(low=low, mode=mode, high=high):
             return _triangular_quantile(low, mode, high, level)
         case _:

@@ -74,7 +74,11 @@ def same_run_elsewhere(
     price = asked.cost
     for place in comparable_places():
         if place.key != request.region:
-            change = {"region": place.key, "pue": None, "grid_g_per_kwh": None}
+            change: dict[str, object] = {
+                "region": place.key,
+                "pue": None,
+                "grid_g_per_kwh": None,
+            }
             answer = answer_request(organisation_id, _light(request, change), as_of=as_of)
             rows.append(_row(place.key, _place_name(place), answer, cost=price))
     return tuple(sorted(rows, key=_by_emissions))
@@ -104,7 +108,7 @@ def on_other_hardware(
         if key == own_key or key not in catalogue:
             continue
         precision = _precision_on(catalogue[key], request.precision)
-        change = {
+        change: dict[str, object] = {
             "accelerator": key,
             "precision": precision,
             "peak": "dense",

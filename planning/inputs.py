@@ -12,7 +12,7 @@ from billing.price_selectors import price_in_force
 from carbon.embodied import EmbodiedFactor, embodied_factor
 from carbon.places import Place, place_from_text
 from carbon.plan_factors import PlaceFactors, place_factors
-from formulae.beliefs import Belief, Certain
+from formulae.beliefs import Belief
 from formulae.estimate import EstimateInputError, EstimateSpec
 from formulae.flop_terms import FlopTerm, model_flop_per_token, train_flop_terms
 from formulae.goodput import GoodputBreakdown, goodput_breakdown, nodes_for
@@ -24,7 +24,8 @@ from planning.bill_prices import BillTerms, in_plan_currency
 from planning.input_beliefs import Chosen, physical_beliefs
 from planning.model_spec import ModelSpecError
 from planning.own_hardware import OwnHardware, OwnPower, own_hardware
-from planning.priors import Prior, TrainingPriors, training_priors
+from planning.prior_fit import USUAL_NODE
+from planning.priors import Prior, TrainingPriors, goodput_with_failures, training_priors
 from planning.spec import (
     EstimateRequest,
     LineSpec,
@@ -34,10 +35,6 @@ from planning.spec import (
 )
 from runs.records import AcceleratorSpec, NamedAccelerator
 from runs.selectors import accelerator_named
-
-_DEFAULT_NODE: Final = 8
-# Llama 3 on 16,384 accelerators: 419 failures in 54 days (arXiv:2407.21783, table 5).
-_PUBLISHED_RELIABILITY: Final = Reliability()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -213,19 +210,20 @@ def _training(  # noqa: PLR0913 - what efficiency hangs on
 def _goodput(
     chosen: Chosen, request: EstimateRequest, accelerator: AcceleratorSpec, priors: TrainingPriors
 ) -> tuple[Belief, GoodputBreakdown | None]:
-    """What was given; else what failures leave; else the prior of published runs."""
+    """What was given; else what stated failures leave of it; else the prior of published runs."""
     failures = _failures(request, accelerator)
-    if request.goodput is None and request.reliability is not None and failures is not None:
-        return Certain(value=failures.goodput_fraction), failures
-    return chosen.given_or(request.goodput, priors.goodput), failures
+    prior = priors.goodput
+    if request.reliability is not None and failures is not None:
+        prior = goodput_with_failures(failures.goodput_fraction)
+    return chosen.given_or(request.goodput, prior), failures
 
 
 def _failures(request: EstimateRequest, accelerator: AcceleratorSpec) -> GoodputBreakdown | None:
     """What hardware failures alone would cost; None without a count."""
     if request.accelerator_count is None or request.accelerator_count < 1:
         return None
-    given = request.reliability or _PUBLISHED_RELIABILITY
-    per_node = given.accelerators_per_node or accelerator.accelerators_per_node or _DEFAULT_NODE
+    given = request.reliability or Reliability()
+    per_node = given.accelerators_per_node or accelerator.accelerators_per_node or USUAL_NODE
     try:
         return goodput_breakdown(
             nodes=nodes_for(request.accelerator_count, per_node),

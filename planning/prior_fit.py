@@ -13,6 +13,7 @@ from formulae.efficiency import (
     goodput_from_ratios,
 )
 from formulae.flop_terms import FlopTerm, model_flop_per_token
+from formulae.goodput import expected_goodput, nodes_for
 from formulae.units import S_PER_HOUR
 from planning.prior_rows import SIXTEEN_BIT, TrainingRun, generation_of, generations, training_runs
 from runs.catalogue import shipped_accelerators
@@ -21,6 +22,15 @@ from runs.records import AcceleratorSpec
 # How far published runs lie from the line, sd of the log: chosen so that 80 % intervals hold about
 # 80 % of the families left out (bench/estimator_accuracy.py).
 SCATTER_SD_LOG: Final = 0.22
+# Llama 3 on 16,384 accelerators: 419 failures in 54 days (arXiv:2407.21783, table 5); a restart of
+# 15 minutes and a blocking minute per checkpoint as in Kokolis et al. 2025, arXiv:2410.21680.
+PUBLISHED_FAILURES: Final = {
+    "failures_per_node_day": 0.00379,
+    "restart_s": 900.0,
+    "checkpoint_write_s": 60.0,
+}
+USUAL_NODE: Final = 8
+USUAL_COUNT: Final = 1_024
 _TERMS: Final = (
     EfficiencyTerm(
         name="base",
@@ -140,11 +150,28 @@ def fit(runs: Sequence[TrainingRun]) -> EfficiencyModel:
     )
 
 
+def loss_beyond_failures(run: TrainingRun) -> float:
+    """Healthy over billed time with what hardware failures cost at this size taken out.
+
+    Raises:
+        LookupError: the run did not publish both throughputs.
+    """
+    if run.billed_ratio is None:
+        raise LookupError(f"{run.key} has no billed_ratio")
+    per_node = shipped_accelerators()[run.accelerator_key].accelerators_per_node or USUAL_NODE
+    ettr = expected_goodput(
+        nodes=nodes_for(run.accelerators or USUAL_COUNT, per_node), **PUBLISHED_FAILURES
+    )
+    return min(1.0, run.billed_ratio / ettr)
+
+
 def priors_document() -> dict[str, Any]:
     """The fitted priors as they are shipped: planning/data/priors.json."""
     runs = fitted_runs()
     model = fit(runs)
-    ratios = [run.billed_ratio for run in runs if run.billed_ratio is not None]
+    published = [run for run in runs if run.billed_ratio is not None]
+    ratios = [run.billed_ratio for run in published if run.billed_ratio is not None]
+    beyond = [loss_beyond_failures(run) for run in published]
     return {
         "efficiency": {
             "runs": [run.key for run in runs],
@@ -162,7 +189,8 @@ def priors_document() -> dict[str, Any]:
             "covariance": [list(row) for row in model.covariance],
         },
         "goodput": {
-            "runs": [run.key for run in runs if run.billed_ratio is not None],
+            "runs": [run.key for run in published],
             "shape": round(goodput_from_ratios(ratios).shape, 6),
+            "beyond_failures_shape": round(goodput_from_ratios(beyond).shape, 6),
         },
     }

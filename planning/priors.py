@@ -72,6 +72,23 @@ def goodput_belief() -> PowerOfUniform:
     return PowerOfUniform(shape=_document()["goodput"]["shape"])
 
 
+def goodput_with_failures(failures_fraction: float) -> Prior:
+    """Goodput where failures are known: what they leave, times the other losses of published runs.
+
+    Args:
+        failures_fraction: expected share of billed time that failures and checkpoints leave.
+    """
+    found = _document()["goodput"]
+    return Prior(
+        quantity="goodput",
+        belief=PowerOfUniform(shape=found["beyond_failures_shape"], highest=failures_fraction),
+        unit="fraction of billed time",
+        basis=f"{failures_fraction:.1%} after failures, times the other losses of published runs",
+        source="planning/data/training_runs.csv, docs/estimator.md",
+        runs=_named(found["runs"]),
+    )
+
+
 def _named(keys: Sequence[str]) -> tuple[TrainingRun, ...]:
     return tuple(run for run in training_runs() if run.key in keys)
 
