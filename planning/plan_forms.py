@@ -8,22 +8,52 @@ from django import forms
 from django.utils.translation import gettext_lazy as _
 
 from planning.records import PlanLineRecord
-from planning.services import LineChange
+from planning.services import DraftChoice, LineChange
 
 MAIN_RUN = "main_run"
 
 
 class DraftPlanForm(forms.Form):
-    """Which project an estimate becomes the plan of, and when its main run starts."""
+    """Which project an estimate becomes the plan of, from when, how sure, with which reserve."""
 
     project = forms.ChoiceField(label=_("Project"))
     starts_on = forms.DateField(
         label=_("Main run starts on"), widget=forms.DateInput(attrs={"type": "date"})
     )
+    level = forms.ChoiceField(
+        label=_("Percentile that is planned"),
+        required=False,
+        initial="p50",
+        choices=[
+            ("p10", _("P10: nine of ten draws cost more")),
+            ("p50", _("P50: as likely above as below")),
+            ("p80", _("P80: one draw in five costs more")),
+            ("p90", _("P90: one draw in ten costs more")),
+            ("mean", _("Mean of all draws")),
+        ],
+        help_text=_("Days, cost, energy and emissions of the main run are taken from it."),
+    )
+    contingency = forms.ChoiceField(
+        label=_("Contingency"),
+        required=False,
+        initial="flat",
+        choices=[
+            ("flat", _("A flat percentage, as the lines say")),
+            ("p80", _("P80 less P50 of this estimate, as an amount")),
+        ],
+    )
 
     def __init__(self, *args: Any, projects: list[tuple[str, str]], **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.fields["project"] = forms.ChoiceField(label=_("Project"), choices=projects)
+
+    def choice(self) -> DraftChoice:
+        """How the draft is made, as the service takes it; what was left out is P50 and flat."""
+        return DraftChoice(
+            starts_on=self.cleaned_data["starts_on"],
+            level=self.cleaned_data["level"] or "p50",
+            contingency=self.cleaned_data["contingency"] or "flat",
+        )
 
 
 class PlanLineForm(forms.Form):
