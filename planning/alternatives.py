@@ -102,12 +102,13 @@ def on_other_hardware(
     """
     asked = answer_request(organisation_id, _light(request, {}), as_of=as_of)
     own_key = asked.document["assumptions"]["accelerator_key"]
+    own_precision = asked.document["assumptions"]["precision"]
     rows = [_row(own_key, asked.document["assumptions"]["accelerator"], asked, is_asked=True)]
     catalogue = {item.key: item for item in accelerators(organisation_id=organisation_id)}
     for key in _OTHER_HARDWARE:
         if key == own_key or key not in catalogue:
             continue
-        precision = _precision_on(catalogue[key], request.precision)
+        precision = _precision_on(catalogue[key], own_precision)
         change: dict[str, object] = {
             "accelerator": key,
             "precision": precision,
@@ -120,7 +121,7 @@ def on_other_hardware(
             "price_per_accelerator_hour": None,
             "on_premises": None,
         }
-        note = "" if precision == request.precision else precision
+        note = "" if precision == own_precision else precision
         try:
             answer = answer_request(organisation_id, _light(request, change), as_of=as_of)
         except SpecError as error:

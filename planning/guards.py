@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from django.utils.translation import gettext as _
 
+from formulae.beliefs import Belief, Triangular
 from formulae.compute import training_steps
 from formulae.estimate import EstimateResult
 from formulae.flop_terms import model_flop_per_token
@@ -104,6 +105,13 @@ def _about_names(inputs: Inputs) -> Iterator[Warned]:
         yield Warned(
             code="accelerator_assumed", severity=Severity.INFO, message=inputs.named.assumed
         )
+    if inputs.is_precision_assumed:
+        yield Warned(
+            code="precision_assumed",
+            severity=Severity.INFO,
+            message=_("No precision was given: %(precision)s is assumed.")
+            % {"precision": inputs.precision},
+        )
     if inputs.request.accelerator_count is None:
         yield Warned(
             code="count_missing",
@@ -150,11 +158,11 @@ def _about_peak(inputs: Inputs) -> Iterator[Warned]:
     request, accelerator = inputs.request, inputs.accelerator
     mfu = inputs.spec.step_mfu.median
     achieved = mfu * inputs.peak_flop_per_s
-    dense = accelerator.peak_dense_flop_per_s.get(request.precision)
+    dense = accelerator.peak_dense_flop_per_s.get(inputs.precision)
     words = {
         "achieved": f"{achieved / FLOP_PER_TFLOP:,.0f}",
         "name": accelerator.name,
-        "precision": request.precision,
+        "precision": inputs.precision,
     }
     if request.peak == "sparse":
         yield Warned(
@@ -186,7 +194,7 @@ def _about_peak(inputs: Inputs) -> Iterator[Warned]:
 def _about_best(inputs: Inputs, achieved: float) -> Iterator[Warned]:
     """A stated MFU against the best that anybody published on the hardware."""
     request, accelerator = inputs.request, inputs.accelerator
-    best = best_observed(accelerator.key, request.precision)
+    best = best_observed(accelerator.key, inputs.precision)
     if request.step_mfu is not None and best and achieved > best.model_flop_per_s:
         yield Warned(
             code="above_best_observed",
@@ -198,7 +206,7 @@ def _about_best(inputs: Inputs, achieved: float) -> Iterator[Warned]:
             % {
                 "achieved": f"{achieved / FLOP_PER_TFLOP:,.0f}",
                 "name": accelerator.name,
-                "precision": request.precision,
+                "precision": inputs.precision,
                 "best": f"{best.model_flop_per_s / FLOP_PER_TFLOP:,.0f}",
                 "model": best.model,
                 "software": best.software,
@@ -208,13 +216,20 @@ def _about_best(inputs: Inputs, achieved: float) -> Iterator[Warned]:
 
 
 def _about_place(inputs: Inputs) -> Iterator[Warned]:
-    pue = inputs.spec.pue
-    if pue is not None and pue.median >= _GOOD_PUE:
+    pue = _likeliest(inputs.spec.pue)
+    if pue is not None and pue >= _GOOD_PUE:
         yield Warned(
             code="pue_high",
             severity=Severity.AMBER,
             message=_("A PUE of %(pue)s: modern data centres stay below 1.2.")
-            % {"pue": f"{pue.median:.2f}"},
+            % {"pue": f"{pue:.2f}"},
+        )
+    if inputs.spec.power_w is None:
+        yield Warned(
+            code="power_missing",
+            severity=Severity.INFO,
+            message=_("No power or TDP of %(name)s is known: give power_w for energy and carbon.")
+            % {"name": inputs.accelerator.name},
         )
     if inputs.spec.g_per_kwh is None:
         yield Warned(
@@ -222,6 +237,13 @@ def _about_place(inputs: Inputs) -> Iterator[Warned]:
             severity=Severity.INFO,
             message=_("Without region or grid_g_per_kwh there are no emissions."),
         )
+
+
+def _likeliest(belief: Belief | None) -> float | None:
+    """The mode of a range: its median may lie above what anybody stated."""
+    if belief is None:
+        return None
+    return belief.mode if isinstance(belief, Triangular) else belief.median
 
 
 def _about_price(inputs: Inputs) -> Iterator[Warned]:

@@ -3,7 +3,7 @@
 from carbon.embodied import EmbodiedFactor
 from carbon.plan_factors import PlaceFactor, PlaceFactors
 from formulae.beliefs import Belief, Certain, Triangular
-from planning.prior_rows import hardware_use
+from planning.prior_rows import HardwareUse, hardware_use, metered_power
 from planning.priors import Prior
 from planning.spec import EstimateRequest, Quantity, belief_of
 from runs.records import AcceleratorSpec
@@ -68,11 +68,12 @@ def physical_beliefs(
 
 
 def _power(chosen: Chosen, request: EstimateRequest, accelerator: AcceleratorSpec) -> Belief | None:
-    """Mean power of an accelerator: given, else a share of its TDP; None without a TDP."""
+    """Mean power of an accelerator: given, else a share of its TDP, else metered system power."""
     if request.power_w is not None:
         return belief_of(request.power_w)
     if accelerator.tdp_w is None:
-        return None
+        metered = metered_power(accelerator.key)
+        return None if metered is None else chosen.given_or(None, _metered_prior(metered))
     use = hardware_use("power_fraction", accelerator.key)
     tdp = accelerator.tdp_w
     belief = Triangular(
@@ -86,6 +87,16 @@ def _power(chosen: Chosen, request: EstimateRequest, accelerator: AcceleratorSpe
         source=use.source,
     )
     return chosen.given_or(None, prior)
+
+
+def _metered_prior(use: HardwareUse) -> Prior:
+    return Prior(
+        quantity="power_w",
+        belief=use.belief,
+        unit=use.unit,
+        basis="metered system power of published runs",
+        source=use.source,
+    )
 
 
 def _class_prior(quantity: str, accelerator: AcceleratorSpec) -> Prior:

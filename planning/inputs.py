@@ -25,6 +25,7 @@ from planning.input_beliefs import Chosen, physical_beliefs
 from planning.model_spec import ModelSpecError
 from planning.own_hardware import OwnHardware, OwnPower, own_hardware
 from planning.prior_fit import USUAL_NODE
+from planning.prior_rows import SIXTEEN_BIT
 from planning.priors import Prior, TrainingPriors, goodput_with_failures, training_priors
 from planning.spec import (
     EstimateRequest,
@@ -68,6 +69,8 @@ class Inputs:
     failures: GoodputBreakdown | None
     on: date
     price_source: str
+    precision: str
+    is_precision_assumed: bool
     priors: tuple[Prior, ...] = field(default=())
 
     @property
@@ -97,10 +100,13 @@ def resolve(organisation_id: UUID, request: EstimateRequest, *, as_of: datetime)
     """
     on = request.started_on or as_of.date()
     named = _accelerator(organisation_id, request)
+    precision = _precision(request, named.spec)
     model, terms = _model(request)
-    peak = _peak(request, named.spec)
+    peak = _peak(request, named.spec, precision)
     place, factors = _place(request, year=on.year)
-    training = _training(request, named.spec, model, terms, peak=peak, year=on.year)
+    training = _training(
+        request, named.spec, model, terms, precision=precision, peak=peak, year=on.year
+    )
     embodied = embodied_factor(named.spec.key)
     chosen = Chosen()
     beliefs = physical_beliefs(chosen, request, named.spec, factors, embodied)
@@ -130,6 +136,8 @@ def resolve(organisation_id: UUID, request: EstimateRequest, *, as_of: datetime)
         failures=failures,
         on=on,
         price_source=price_source,
+        precision=precision,
+        is_precision_assumed=request.precision is None,
         priors=tuple(chosen.priors),
     )
 
@@ -139,6 +147,14 @@ def _accelerator(organisation_id: UUID, request: EstimateRequest) -> NamedAccele
         return accelerator_named(request.accelerator, organisation_id=organisation_id)
     except LookupError as error:
         raise SpecError({"accelerator": str(error.args[0])}) from error
+
+
+def _precision(request: EstimateRequest, accelerator: AcceleratorSpec) -> str:
+    """What was asked, else the better 16-bit format that the accelerator has."""
+    if request.precision is not None:
+        return request.precision
+    peaks = accelerator.peak_dense_flop_per_s
+    return next((name for name in SIXTEEN_BIT if name in peaks), SIXTEEN_BIT[0])
 
 
 def _model(request: EstimateRequest) -> tuple[ModelDescription, tuple[FlopTerm, ...]]:
@@ -151,13 +167,13 @@ def _model(request: EstimateRequest) -> tuple[ModelDescription, tuple[FlopTerm, 
         raise SpecError({"model": str(error)}) from error
 
 
-def _peak(request: EstimateRequest, accelerator: AcceleratorSpec) -> float:
+def _peak(request: EstimateRequest, accelerator: AcceleratorSpec, precision: str) -> float:
     """The denominator of MFU: the asker's own, else the catalogue's, dense unless asked."""
     if request.peak_flop_per_s is not None:
         return request.peak_flop_per_s
     is_sparse = request.peak == "sparse"
     peaks = accelerator.peak_sparse_flop_per_s if is_sparse else accelerator.peak_dense_flop_per_s
-    peak = peaks.get(request.precision)
+    peak = peaks.get(precision)
     if peak is None:
         raise SpecError(
             {
@@ -165,7 +181,7 @@ def _peak(request: EstimateRequest, accelerator: AcceleratorSpec) -> float:
                 % {
                     "name": accelerator.name,
                     "kind": request.peak,
-                    "precision": request.precision,
+                    "precision": precision,
                     "known": ", ".join(peaks) or _("none"),
                 }
             }
@@ -192,6 +208,7 @@ def _training(  # noqa: PLR0913 - what efficiency hangs on
     model: ModelDescription,
     terms: tuple[FlopTerm, ...],
     *,
+    precision: str,
     peak: float,
     year: int,
 ) -> TrainingPriors:
@@ -200,7 +217,7 @@ def _training(  # noqa: PLR0913 - what efficiency hangs on
         terms,
         active_params=model.active_params,
         is_moe=model.is_mixture_of_experts,
-        precision=request.precision,
+        precision=precision,
         peak_flop_per_s=peak,
         accelerators=request.accelerator_count,
         year=float(year),

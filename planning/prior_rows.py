@@ -208,6 +208,12 @@ def hardware_use(quantity: str, accelerator_key: str) -> HardwareUse:
     return next(use for pattern, use in rows if re.search(pattern, accelerator_key))
 
 
+def metered_power(accelerator_key: str) -> HardwareUse | None:
+    """The metered system power of an accelerator whose maker publishes no TDP; None without."""
+    rows = _hardware_use()["power_w"]
+    return next((use for pattern, use in rows if re.search(pattern, accelerator_key)), None)
+
+
 @cache
 def best_observed(accelerator_key: str, precision: str) -> Throughput | None:
     """The highest throughput seen on an accelerator (of its generation) at a precision."""

@@ -99,7 +99,7 @@ class EstimateRequest(BaseModel):
     tokens: float = Field(description="Training tokens.")
     seq_len: int | None = Field(default=None, ge=1, le=100_000_000)
     batch_sequences: float | None = Field(default=None, gt=0)
-    precision: Literal["bf16", "fp16", "fp8", "fp4", "tf32", "fp32"] = "bf16"
+    precision: Literal["bf16", "fp16", "fp8", "fp4", "tf32", "fp32"] | None = None
     accelerator: str = Field(min_length=1, max_length=80)
     accelerator_count: int | None = None
     started_on: date | None = None
@@ -129,12 +129,9 @@ class EstimateRequest(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _without_nulls(cls, given: Any) -> Any:
-        """Null is the same as leaving a key out; old names are told apart from typing errors."""
+        """Null is the same as leaving a key out."""
         if not isinstance(given, dict):
             return given
-        for old, new in _RENAMED.items():
-            if old in given and given[old] is not None:
-                raise ValueError(_("%(old)s is now %(new)s") % {"old": old, "new": new})
         return {key: value for key, value in given.items() if value is not None}
 
     @model_validator(mode="after")
@@ -185,6 +182,10 @@ def parse_request(document: dict[str, Any]) -> EstimateRequest:
     Raises:
         SpecError: names each wrong field and why.
     """
+    old = {name: _("is now %(new)s") % {"new": new} for name, new in _RENAMED.items()}
+    renamed = {name: why for name, why in old.items() if document.get(name) is not None}
+    if renamed:
+        raise SpecError(renamed)
     try:
         return EstimateRequest.model_validate(document)
     except ValidationError as error:
