@@ -6,6 +6,7 @@ Leave one family out: each run is estimated by priors fitted on the runs of all 
 what is known at kickoff (shape, tokens, hardware, precision, count, year), never its hours.
 """
 
+import csv
 import math
 import os
 import statistics
@@ -18,14 +19,23 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "costwatch.settings")
 os.environ.setdefault("COSTWATCH_INSECURE_HTTP", "1")
 
+import numpy as np
+
 from formulae.beliefs import Z80, LogNormal
 from formulae.efficiency import end_to_end_efficiency
-from formulae.units import S_PER_HOUR
+from formulae.units import S_PER_HOUR, WH_PER_KWH
 from planning.prior_fit import fit, fitted_runs, run_for_fit, sixteen_bit_peak_flop_per_s
-from planning.prior_rows import TrainingRun, generation_of
+from planning.prior_rows import (
+    DATA,
+    TrainingRun,
+    generation_of,
+    hardware_use,
+    metered_power,
+)
 from runs.catalogue import shipped_accelerators
 
 WITHIN = 0.30
+DRAWS = 100_000
 # What a method that prints no interval has: no spread to cover with.
 Method = Callable[[TrainingRun, Sequence[TrainingRun]], LogNormal]
 
@@ -157,11 +167,51 @@ def by_run() -> str:
     return "\n".join(lines)
 
 
+def energy_by_run() -> str:
+    """Metered energy beside what an hour of the accelerator is estimated to take, hours given."""
+    lines = [
+        "| run | boundary | metered kWh | estimated kWh (P10 to P90) | error |",
+        "|---|---|---|---|---|",
+    ]
+    with (DATA / "metered_energy.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    for row in rows:
+        belief = _power_of(row)
+        hours, metered = float(row["accelerator_h"]), float(row["energy_kwh"])
+        low, middle, high = (level * hours / WH_PER_KWH for level in belief)
+        lines.append(
+            f"| {row['run']} | {row['boundary']} | {metered:,.0f} "
+            f"| {middle:,.0f} ({low:,.0f} to {high:,.0f}) | {middle / metered - 1:+.0%} |"
+        )
+    return "\n".join(lines)
+
+
+def _power_of(row: dict[str, str]) -> tuple[float, float, float]:
+    """P10, median and P90 of the watts at the boundary of a metered run, by seeded draws."""
+    accelerator = shipped_accelerators()[row["accelerator_key"]]
+    generator = np.random.default_rng(1)
+    metered = metered_power(accelerator.key)
+    if accelerator.tdp_w is None:
+        if metered is None:
+            raise LookupError(accelerator.key)
+        watts = metered.belief.draw(generator, DRAWS)
+    else:
+        use = hardware_use("power_fraction", accelerator.key)
+        watts = use.belief.draw(generator, DRAWS) * accelerator.tdp_w
+    if row["boundary"] == "facility":
+        host = hardware_use("host_factor", accelerator.key).belief
+        watts = watts * host.draw(generator, DRAWS) * float(row["pue"])
+    low, middle, high = np.quantile(watts, (0.1, 0.5, 0.9)).tolist()
+    return low, middle, high
+
+
 def main() -> None:
-    """Print both tables."""
+    """Print the tables."""
     print(table([score(name, method) for name, method in METHODS.items()]))
     print()
     print(by_run())
+    print()
+    print(energy_by_run())
 
 
 if __name__ == "__main__":

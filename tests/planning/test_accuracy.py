@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.estimator_accuracy import METHODS, Score, by_run, score, table
+from bench.estimator_accuracy import METHODS, Score, by_run, energy_by_run, score, table
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "estimator.md"
 
@@ -51,3 +51,4 @@ def test_the_page_shows_the_tables_as_they_are(scores: dict[str, Score]) -> None
     text = PAGE.read_text(encoding="utf-8")
     assert table(list(scores.values())) in text
     assert by_run() in text
+    assert energy_by_run() in text
