@@ -61,7 +61,10 @@ class EstimateSpec:
     def __post_init__(self) -> None:
         """Refuse what cannot be meant."""
         for rule in RULES:
-            for value in _values(getattr(self, rule.field)):
+            given = getattr(self, rule.field)
+            if given is None and rule.is_required:
+                rule.check(given)
+            for value in _values(given):
                 rule.check(value)
         price = self.price_per_accelerator_h
         if price is not None and not 0 <= price.amount < _PRICE_LIMIT:
@@ -107,6 +110,7 @@ class Rule:
     low: float = 0.0
     low_is_open: bool = True
     is_whole: bool = False
+    is_required: bool = False
 
     @property
     def requirement(self) -> str:
@@ -144,6 +148,7 @@ RULES: Final = (
         unit="FLOP per token",
         low=1e3,
         high=1e17,
+        is_required=True,
         fix="Six times the parameters that a token passes through: 10 billion give 6e10.",
     ),
     Rule(
@@ -152,6 +157,7 @@ RULES: Final = (
         low=1e6,
         low_is_open=False,
         high=1e17,
+        is_required=True,
         fix="Write tokens, not sequences or steps, as a plain count: 10 trillion is 1e13.",
     ),
     Rule(
@@ -169,14 +175,23 @@ RULES: Final = (
         low=1e9,
         low_is_open=False,
         high=1e18,
+        is_required=True,
         fix="Write FLOP/s, dense, at the training precision: 989.4 TFLOP/s is 989.4e12.",
     ),
-    Rule(field="step_mfu", unit="fraction of the peak", high=1, fix=_PERCENT),
-    Rule(field="goodput", unit="fraction of billed time", high=1, fix=_PERCENT),
-    Rule(field="price_ratio", unit="ratio to the price given", high=10, fix="1.0 is the price."),
+    Rule(field="step_mfu", unit="fraction of the peak", high=1, is_required=True, fix=_PERCENT),
+    Rule(field="goodput", unit="fraction of billed time", high=1, is_required=True, fix=_PERCENT),
+    Rule(
+        field="price_ratio",
+        unit="ratio to the price given",
+        high=10,
+        is_required=True,
+        fix="1.0 is the price.",
+    ),
     Rule(
         field="power_w",
         unit="W per accelerator",
+        low=10,
+        low_is_open=False,
         high=20_000,
         fix="Write watts: 700,000 milliwatt are 700, 0.7 kW is 700.",
     ),
@@ -228,6 +243,7 @@ RULES: Final = (
         low_is_open=False,
         high=1_000_000,
         is_whole=True,
+        is_required=True,
         fix="Use 4000 unless the interval must be finer.",
     ),
     Rule(
@@ -237,6 +253,7 @@ RULES: Final = (
         low_is_open=False,
         high=2**63 - 1,
         is_whole=True,
+        is_required=True,
         fix="Any number from 0 on repeats the same draws.",
     ),
 )
