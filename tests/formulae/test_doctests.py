@@ -48,7 +48,8 @@ def test_each_public_function_has_an_example(function: FunctionType) -> None:
 
 QUANTITY_MODULES = (
     "compute", "goodput", "energy", "emissions", "earned_value", "allocation",
-    "storage", "transfer", "on_premises", "memory", "checkpoints",
+    "storage", "transfer", "on_premises", "memory", "checkpoints", "plan_lines", "tornado",
+    "beliefs", "efficiency", "estimate",
     "architecture", "flop_attention", "flop_parts", "flop_stack", "flop_vision", "flop_terms",
 )  # fmt: skip
 FORMULAS = [f for f in PUBLIC if f.__module__.split(".")[1] in QUANTITY_MODULES]
