@@ -227,7 +227,7 @@ def screen_memory(need: MemoryNeed) -> MemoryScreen:
     required = state + activations + logits; share = required / memory
 
     What is not known is assumed: state divided over all accelerators, micro-batch 1, no tensor
-    parallelism; then, only as far as the run would be red otherwise, full recompute, and the
+    parallelism; then, only as far as the run would not be ok otherwise, full recompute, and the
     activations divided over one node. An unknown shape is that of a plain decoder of the same
     (active) size, 12 L h^2 with h = 128 L.
 
@@ -256,7 +256,7 @@ def screen_memory(need: MemoryNeed) -> MemoryScreen:
     layout, assumed = _layout(need)
     screen = _screen_of(need, layout, assumed)
     for rung in _rungs(need):
-        if screen.level is not MemoryLevel.RED:
+        if screen.level is MemoryLevel.OK:
             break
         change: dict[str, Any] = {rung.field: rung.value}
         layout = replace(layout, **change)

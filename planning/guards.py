@@ -121,16 +121,21 @@ def _about_names(inputs: Inputs) -> Iterator[Warned]:
 
 
 def _about_counts(inputs: Inputs) -> Iterator[Warned]:
-    difference = inputs.model.count_difference_fraction
+    difference = inputs.request.model.description().count_difference_fraction
     if difference is not None and abs(difference) > _COUNT_DIFFERENCE:
+        follows_shape = inputs.model.architecture is not None
+        message = (
+            _("The shape counts to %(share)s of the parameters stated; the FLOP follow the shape.")
+            if follows_shape
+            else _(
+                "The shape counts to %(share)s of the parameters stated, so a width must be "
+                "missing; the FLOP follow the stated counts."
+            )
+        )
         yield Warned(
             code="params_differ",
             severity=Severity.AMBER,
-            message=_(
-                "The shape counts to %(difference)s of the parameters stated; the FLOP follow the "
-                "shape."
-            )
-            % {"difference": f"{1 + difference:.0%}"},
+            message=message % {"share": f"{1 + difference:.0%}"},
         )
     ratio = inputs.request.tokens / inputs.model.active_params
     if ratio < _LEAST_TOKENS_PER_PARAM:

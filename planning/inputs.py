@@ -14,7 +14,7 @@ from carbon.places import Place, place_from_text
 from carbon.plan_factors import PlaceFactors, place_factors
 from formulae.beliefs import Belief
 from formulae.estimate import EstimateInputError, EstimateSpec
-from formulae.flop_terms import FlopTerm, model_flop_per_token, train_flop_terms
+from formulae.flop_terms import FlopTerm, model_flop_per_token
 from formulae.goodput import GoodputBreakdown, goodput_breakdown, nodes_for
 from formulae.model_description import ModelDescription
 from formulae.money import Money, sum_money
@@ -22,10 +22,9 @@ from formulae.plan_lines import PLAN_LINES, PlanLineBase, PlanLineRule, evidence
 from formulae.units import QuantityError
 from planning.bill_prices import BillTerms, in_plan_currency
 from planning.input_beliefs import Chosen, physical_beliefs
-from planning.model_spec import ModelSpecError
+from planning.input_model import model_of, peak_of, precision_of
 from planning.own_hardware import OwnHardware, OwnPower, own_hardware
 from planning.prior_fit import USUAL_NODE
-from planning.prior_rows import SIXTEEN_BIT
 from planning.priors import Prior, TrainingPriors, goodput_with_failures, training_priors
 from planning.spec import (
     EstimateRequest,
@@ -100,9 +99,9 @@ def resolve(organisation_id: UUID, request: EstimateRequest, *, as_of: datetime)
     """
     on = request.started_on or as_of.date()
     named = _accelerator(organisation_id, request)
-    precision = _precision(request, named.spec)
-    model, terms = _model(request)
-    peak = _peak(request, named.spec, precision)
+    precision = precision_of(request, named.spec)
+    model, terms = model_of(request)
+    peak = peak_of(request, named.spec, precision)
     place, factors = _place(request, year=on.year)
     training = _training(
         request, named.spec, model, terms, precision=precision, peak=peak, year=on.year
@@ -147,46 +146,6 @@ def _accelerator(organisation_id: UUID, request: EstimateRequest) -> NamedAccele
         return accelerator_named(request.accelerator, organisation_id=organisation_id)
     except LookupError as error:
         raise SpecError({"accelerator": str(error.args[0])}) from error
-
-
-def _precision(request: EstimateRequest, accelerator: AcceleratorSpec) -> str:
-    """What was asked, else the better 16-bit format that the accelerator has."""
-    if request.precision is not None:
-        return request.precision
-    peaks = accelerator.peak_dense_flop_per_s
-    return next((name for name in SIXTEEN_BIT if name in peaks), SIXTEEN_BIT[0])
-
-
-def _model(request: EstimateRequest) -> tuple[ModelDescription, tuple[FlopTerm, ...]]:
-    try:
-        model = request.model.description()
-        return model, train_flop_terms(model, seq_len=request.seq_len)
-    except ModelSpecError as error:
-        raise SpecError({f"model.{error.field}": error.why}) from error
-    except QuantityError as error:
-        raise SpecError({"model": str(error)}) from error
-
-
-def _peak(request: EstimateRequest, accelerator: AcceleratorSpec, precision: str) -> float:
-    """The denominator of MFU: the asker's own, else the catalogue's, dense unless asked."""
-    if request.peak_flop_per_s is not None:
-        return request.peak_flop_per_s
-    is_sparse = request.peak == "sparse"
-    peaks = accelerator.peak_sparse_flop_per_s if is_sparse else accelerator.peak_dense_flop_per_s
-    peak = peaks.get(precision)
-    if peak is None:
-        raise SpecError(
-            {
-                "precision": _("%(name)s has no %(kind)s %(precision)s peak; it has %(known)s.")
-                % {
-                    "name": accelerator.name,
-                    "kind": request.peak,
-                    "precision": precision,
-                    "known": ", ".join(peaks) or _("none"),
-                }
-            }
-        )
-    return peak
 
 
 def _place(request: EstimateRequest, *, year: int) -> tuple[Place | None, PlaceFactors | None]:
