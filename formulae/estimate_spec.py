@@ -3,7 +3,6 @@
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import Final
 
 from formulae.beliefs import Belief, Certain, LogNormal, Triangular, quantile_of
@@ -62,10 +61,8 @@ class EstimateSpec:
         """Refuse what cannot be meant."""
         for rule in RULES:
             given = getattr(self, rule.field)
-            if given is None and rule.is_required:
-                rule.check(given)
-            for value in _values(given):
-                rule.check(value)
+            if given is not None or rule.is_required:
+                check_input(rule.field, given)
         price = self.price_per_accelerator_h
         if price is not None and not 0 <= price.amount < _PRICE_LIMIT:
             raise EstimateInputError(
@@ -75,6 +72,31 @@ class EstimateSpec:
                 requirement="an exact decimal from 0 to below 1000000",
                 fix="Write decimal text such as 2.10.",
             )
+
+
+def check_input(field: str, given: object) -> None:
+    """Refuse a number, or a belief, that cannot be meant of an input of the estimate.
+
+    low <= value <= high of the field's rule, for the ends of a range and a median
+
+    Args:
+        field: name of the input in EstimateSpec.
+        given: a number in its unit, or a belief about it.
+
+    Raises:
+        EstimateInputError: names the field, its unit and the fix.
+
+    Source: RULES; each range holds every published run, and refuses the usual wrong units.
+
+    >>> check_input("pue", 1.2)
+    >>> check_input("power_w", Certain(value=0.7))
+    Traceback (most recent call last):
+    formulae.estimate_spec.EstimateInputError: power_w (W per accelerator) is 0.7; it must be a \
+number from 10 to 20000. Write watts: 700,000 milliwatt are 700, 0.7 kW is 700.
+    """
+    rule = _RULE_OF[field]
+    for value in _values(given):
+        rule.check(value)
 
 
 def _values(given: object) -> Iterator[object]:
@@ -93,10 +115,10 @@ def _values(given: object) -> Iterator[object]:
         yield given.value
     elif isinstance(given, LogNormal):
         yield min(given.median, given.ceiling)
-    elif isinstance(given, int | float | Decimal) and not isinstance(given, bool):
+    elif hasattr(given, "draw"):
+        yield quantile_of(given, 0.5)  # type: ignore[arg-type]
+    else:
         yield given
-    elif given is not None:
-        yield quantile_of(given, 0.5) if hasattr(given, "draw") else given  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,8 +200,24 @@ RULES: Final = (
         is_required=True,
         fix="Write FLOP/s, dense, at the training precision: 989.4 TFLOP/s is 989.4e12.",
     ),
-    Rule(field="step_mfu", unit="fraction of the peak", high=1, is_required=True, fix=_PERCENT),
-    Rule(field="goodput", unit="fraction of billed time", high=1, is_required=True, fix=_PERCENT),
+    Rule(
+        field="step_mfu",
+        unit="fraction of the peak",
+        low=1e-4,
+        low_is_open=False,
+        high=1,
+        is_required=True,
+        fix=_PERCENT,
+    ),
+    Rule(
+        field="goodput",
+        unit="fraction of billed time",
+        low=0.01,
+        low_is_open=False,
+        high=1,
+        is_required=True,
+        fix=_PERCENT,
+    ),
     Rule(
         field="price_ratio",
         unit="ratio to the price given",
@@ -257,3 +295,4 @@ RULES: Final = (
         fix="Any number from 0 on repeats the same draws.",
     ),
 )
+_RULE_OF: Final = {rule.field: rule for rule in RULES}

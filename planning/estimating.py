@@ -9,12 +9,12 @@ from uuid import UUID
 from formulae.beliefs import Belief, quantile_of
 from formulae.estimate import EstimateResult, MoneyPercentiles, Percentiles, estimate_training
 from formulae.flop_terms import hardware_flop_per_token, model_flop_per_token
-from formulae.money import Money, sum_money
+from formulae.money import Money, MoneyError, sum_money
 from formulae.plan_lines import REFERENCE_BAND, PlanLineBase
 from planning.answer_bill import bill_document, own_hardware_document
 from planning.guards import memory_screen, refuse_impossible, warnings_of
 from planning.inputs import Inputs, PlanLine, resolve
-from planning.spec import EstimateRequest
+from planning.spec import EstimateRequest, SpecError
 
 VERSION: Final = 2
 LEVELS: Final = ("p10", "p50", "p80", "p90", "mean")
@@ -75,8 +75,11 @@ def answer_request(organisation_id: UUID, request: EstimateRequest, *, as_of: da
     """
     inputs = resolve(organisation_id, request, as_of=as_of)
     refuse_impossible(inputs)
-    result = estimate_training(inputs.spec)
-    return Answer(_document(organisation_id, inputs, result))
+    try:
+        result = estimate_training(inputs.spec)
+        return Answer(_document(organisation_id, inputs, result))
+    except MoneyError as error:
+        raise SpecError({"price_per_accelerator_hour": str(error)}) from error
 
 
 def _document(organisation_id: UUID, inputs: Inputs, result: EstimateResult) -> dict[str, Any]:

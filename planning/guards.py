@@ -304,7 +304,7 @@ def memory_screen(inputs: Inputs) -> MemoryScreen | None:
             memory_gb=memory_gb,
             layers=model.layers,
             hidden=model.hidden,
-            vocab=model.vocab,
+            vocab=model.vocab or None,
             seq_len=inputs.request.seq_len,
             accelerators_per_node=inputs.accelerator.accelerators_per_node,
             recompute=None if model.recompute == "none" else model.recompute,

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from decimal import Decimal
-from typing import Any, Final
+from typing import Any
 from uuid import UUID
 
 from django.utils.translation import gettext as _
@@ -26,13 +26,9 @@ from planning.input_model import model_of, peak_of, precision_of
 from planning.own_hardware import OwnHardware, OwnPower, own_hardware
 from planning.prior_fit import USUAL_NODE
 from planning.priors import Prior, TrainingPriors, goodput_with_failures, training_priors
-from planning.spec import (
-    EstimateRequest,
-    LineSpec,
-    Reliability,
-    SpecError,
-    belief_of,
-)
+from planning.ranges import refuse_out_of_range, refuse_unnamed_sparsity, spec_error
+from planning.spec import EstimateRequest, LineSpec, Reliability, SpecError, belief_of
+from planning.whole_bill_spec import WholeBillError
 from runs.records import AcceleratorSpec, NamedAccelerator
 from runs.selectors import accelerator_named
 
@@ -97,9 +93,11 @@ def resolve(organisation_id: UUID, request: EstimateRequest, *, as_of: datetime)
     Raises:
         SpecError: an unknown name, or a value outside its range; each names its field.
     """
+    refuse_out_of_range(request)
     on = request.started_on or as_of.date()
     named = _accelerator(organisation_id, request)
     precision = precision_of(request, named.spec)
+    refuse_unnamed_sparsity(request, named.spec, precision)
     model, terms = model_of(request)
     peak = peak_of(request, named.spec, precision)
     place, factors = _place(request, year=on.year)
@@ -238,7 +236,10 @@ def _own_hardware(
         for name in ("power_w", "host_factor", "pue")
     }
     terms = BillTerms(currency=currency, on=on, months=Decimal(1))
-    return own_hardware(organisation_id, request.on_premises, terms, OwnPower(**median))
+    try:
+        return own_hardware(organisation_id, request.on_premises, terms, OwnPower(**median))
+    except WholeBillError as error:
+        raise SpecError(dict(error.problems)) from error
 
 
 def _price(  # noqa: PLR0913 - where a price may come from
@@ -331,13 +332,4 @@ def _spec(  # noqa: PLR0913 - the parts of one record
             **beliefs,  # type: ignore[arg-type]
         )
     except EstimateInputError as error:
-        why = f"{error.value} {error.unit}: it must be {error.requirement}. {error.fix}"
-        raise SpecError({_FIELD_OF.get(error.field, error.field): why}) from error
-
-
-_FIELD_OF: Final = {
-    "accelerators": "accelerator_count",
-    "g_per_kwh": "grid_g_per_kwh",
-    "flop_per_token": "model",
-    "price_per_accelerator_h": "price_per_accelerator_hour",
-}
+        raise spec_error(error) from error

@@ -12,7 +12,7 @@ from formulae.units import QuantityError
 
 Size = Annotated[int, Field(gt=0, le=10_000_000)]
 Count = Annotated[int, Field(ge=0, le=10_000_000)]
-Params = Annotated[float, Field(gt=0, le=1e16, allow_inf_nan=False)]
+Params = Annotated[float, Field(ge=1, le=1e16, allow_inf_nan=False)]
 Fraction = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 
 _SHAPE: Final = (

@@ -37,6 +37,15 @@ _RENAMED: Final = {
 }
 
 
+def _without_nulls(given: Any) -> Any:
+    """The same document without the keys that are null, however deep."""
+    if isinstance(given, dict):
+        return {key: _without_nulls(value) for key, value in given.items() if value is not None}
+    if isinstance(given, list | tuple):
+        return [_without_nulls(value) for value in given]
+    return given
+
+
 class Range(BaseModel):
     """A quantity that is not known to the point: lowest, most likely, highest."""
 
@@ -128,7 +137,7 @@ class EstimateRequest(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _without_nulls(cls, given: Any) -> Any:
+    def _as_written(cls, given: Any) -> Any:
         """Null is the same as leaving a key out."""
         if not isinstance(given, dict):
             return given
