@@ -14,6 +14,10 @@ from planning.prior_rows import DATA, TrainingRun, generation_of, training_runs
 from runs.records import AcceleratorSpec
 
 _NAMED_RUNS: Final = 8
+_SOURCE: Final = "planning/data/training_runs.csv, docs/estimator.md"
+_GOODPUT_UNIT: Final = "fraction of billed time"
+# No run carried here trains in these: what is known of 16 bit is taken over their own, lower peak.
+_SLOWER: Final = ("tf32", "fp32")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,9 +86,9 @@ def goodput_with_failures(failures_fraction: float) -> Prior:
     return Prior(
         quantity="goodput",
         belief=PowerOfUniform(shape=found["beyond_failures_shape"], highest=failures_fraction),
-        unit="fraction of billed time",
+        unit=_GOODPUT_UNIT,
         basis=f"{failures_fraction:.1%} after failures, times the other losses of published runs",
-        source="planning/data/training_runs.csv, docs/estimator.md",
+        source=_SOURCE,
         runs=_named(found["runs"]),
     )
 
@@ -117,6 +121,8 @@ def training_priors(  # noqa: PLR0913 - what efficiency hangs on
 ) -> TrainingPriors:
     """The priors of one run, MFU over the peak that the estimate divides by.
 
+    Efficiency is over the dense 16-bit peak, or over the own one of a slower precision.
+
     Args:
         accelerator: from the catalogue.
         terms: FLOP of one token.
@@ -141,30 +147,52 @@ def training_priors(  # noqa: PLR0913 - what efficiency hangs on
             accelerators=accelerators,
         ),
     )
-    goodput = goodput_belief()
-    base_peak = sixteen_bit_peak_flop_per_s(accelerator) or peak_flop_per_s
-    dense = accelerator.peak_dense_flop_per_s.get(precision, peak_flop_per_s)
-    ratio = peak_flop_per_s / base_peak
-    ceiling = min(1.0, dense / peak_flop_per_s)
-    mfu = step_mfu(efficiency, goodput, peak_ratio=ratio, ceiling=ceiling)
-    fitted = _document()["efficiency"]["runs"]
-    kind = "mixture of experts" if is_moe else "dense"
     return TrainingPriors(
         step_mfu=Prior(
             quantity="step_mfu",
-            belief=mfu,
+            belief=_step_mfu(
+                efficiency, accelerator, precision=precision, peak_flop_per_s=peak_flop_per_s
+            ),
             unit=f"fraction of the {precision} peak",
-            basis=f"{len(fitted)} published runs; {generation.key}, {kind}, {precision}, {year:g}",
-            source="planning/data/training_runs.csv, docs/estimator.md",
+            basis=_basis(generation.key, is_moe=is_moe, precision=precision, year=year),
+            source=_SOURCE,
             runs=_nearest(accelerator.key, is_moe=is_moe),
         ),
-        goodput=Prior(
-            quantity="goodput",
-            belief=goodput,
-            unit="fraction of billed time",
-            basis="runs that published both healthy and billed throughput",
-            source="planning/data/training_runs.csv, docs/estimator.md",
-            runs=_named(_document()["goodput"]["runs"]),
-        ),
+        goodput=_usual_goodput(),
         end_to_end=efficiency,
     )
+
+
+def _step_mfu(
+    efficiency: LogNormal, accelerator: AcceleratorSpec, *, precision: str, peak_flop_per_s: float
+) -> LogNormal:
+    """Efficiency without goodput, over the peak that the estimate divides by."""
+    dense = accelerator.peak_dense_flop_per_s.get(precision, peak_flop_per_s)
+    base = None if precision in _SLOWER else sixteen_bit_peak_flop_per_s(accelerator)
+    return step_mfu(
+        efficiency,
+        goodput_belief(),
+        peak_ratio=peak_flop_per_s / (base or dense),
+        ceiling=min(1.0, dense / peak_flop_per_s),
+    )
+
+
+def _usual_goodput() -> Prior:
+    """Goodput where nothing is known of failures."""
+    return Prior(
+        quantity="goodput",
+        belief=goodput_belief(),
+        unit=_GOODPUT_UNIT,
+        basis="runs that published both healthy and billed throughput",
+        source=_SOURCE,
+        runs=_named(_document()["goodput"]["runs"]),
+    )
+
+
+def _basis(generation: str, *, is_moe: bool, precision: str, year: float) -> str:
+    """How many runs are behind the fit, and how many of them on this generation of hardware."""
+    fitted = _named(_document()["efficiency"]["runs"])
+    own = sum(generation_of(run.accelerator_key).key == generation for run in fitted)
+    kind = "mixture of experts" if is_moe else "dense"
+    seen = f"{own} of them on {generation}" if own else f"none on {generation}: a wider guess"
+    return f"{len(fitted)} published runs, {seen}; {kind}, {precision}, {year:g}"
