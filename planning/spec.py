@@ -139,9 +139,7 @@ class EstimateRequest(BaseModel):
     @classmethod
     def _as_written(cls, given: Any) -> Any:
         """Null is the same as leaving a key out."""
-        if not isinstance(given, dict):
-            return given
-        return {key: value for key, value in given.items() if value is not None}
+        return _without_nulls(given)
 
     @model_validator(mode="after")
     def _whole(self) -> Self:
@@ -200,14 +198,24 @@ def parse_request(document: dict[str, Any]) -> EstimateRequest:
     except ValidationError as error:
         problems: dict[str, str] = {}
         for found in error.errors():
+            if _is_of_another_branch(found["loc"][-1], found["input"]):
+                continue
             where = [str(part) for part in found["loc"] if str(part) not in _NOISE]
             field = ".".join(where) or "spec"
             problems.setdefault(field, found["msg"].removeprefix("Value error, "))
         raise SpecError(problems) from error
 
 
-# Names of the union's branches, which tell a person nothing.
-_NOISE: Final = ("float", "Range", "str", "tuple[LineSpec, ...]")
+# Names of the union's branches, which tell a person nothing: of plain values, and of nested ones.
+_PLAIN: Final = ("float", "str")
+_NESTED: Final = ("Range", "tuple[LineSpec, ...]")
+_NOISE: Final = (*_PLAIN, *_NESTED)
+
+
+def _is_of_another_branch(branch: object, given: object) -> bool:
+    """Whether a union complains of what nobody meant: that a range is no number, say."""
+    is_nested = isinstance(given, dict | list | tuple)
+    return branch in (_PLAIN if is_nested else _NESTED)
 
 
 def belief_of(quantity: Quantity) -> Belief:
