@@ -12,7 +12,14 @@ from rest_framework.views import APIView
 from formulae.periods import parse_utc
 from planning.documents import burndown_document, plan_document
 from planning.models import Estimate
-from planning.selectors import BASES, burndown_of, estimates_of, may_see_estimate, plan_versions
+from planning.selectors import (
+    BASES,
+    burndown_of,
+    estimates_of,
+    may_see_estimate,
+    plan_versions,
+    version_differences,
+)
 from planning.services import freeze_estimate
 from planning.spec import SpecError, parse_request
 from projects.access import (
@@ -84,11 +91,15 @@ class PlanView(APIView):
 
     @extend_schema(responses={200: OpenApiTypes.OBJECT})
     def get(self, request: Request, slug: str) -> Response:
-        """List the versions, newest first."""
+        """List the versions, newest first, each with what differs from the one before."""
         actor = actor_of(request)
         require_scope(actor, Scope.READ_COSTS, Scope.READ_REPORTS, Scope.MANAGE_PROJECT)
         project = project_for(actor, slug)
-        versions = [plan_document(version) for version in plan_versions(project)]
+        differences = version_differences(project)
+        versions = [
+            plan_document(version, differences.get(version.number))
+            for version in plan_versions(project)
+        ]
         return Response({"project": project.slug, "versions": versions})
 
 

@@ -3,6 +3,7 @@
 from decimal import Decimal
 from typing import Any
 
+from planning.differences import InputDifference, LineDifference, LineState, PlanDifferences
 from planning.records import Burndown, BurndownDay, PlanRecord
 
 
@@ -16,8 +17,8 @@ def _multiple(ratio: Decimal | None) -> str | None:
     return None if ratio is None else format(ratio.quantize(Decimal("0.000001")), "f")
 
 
-def plan_document(plan: PlanRecord) -> dict[str, Any]:
-    """One version of a plan."""
+def plan_document(plan: PlanRecord, differences: PlanDifferences | None = None) -> dict[str, Any]:
+    """One version of a plan, and what differs from the version before it, if there is one."""
     return {
         "version": plan.number,
         "state": "approved" if plan.is_approved else "draft",
@@ -50,7 +51,64 @@ def plan_document(plan: PlanRecord) -> dict[str, Any]:
             }
             for line in plan.lines
         ],
+        "differences": None if differences is None else differences_document(differences),
     }
+
+
+def differences_document(found: PlanDifferences) -> dict[str, Any]:
+    """What differs between two versions; amounts of two currencies have no change."""
+    return {
+        "before_version": found.before_number,
+        "level": {"before": found.before_level, "after": found.after_level},
+        "currency": {"before": found.before_currency, "after": found.after_currency},
+        "lines": [_line_difference(line) for line in found.lines],
+        "totals": {
+            total.key: {
+                "unit": total.unit,
+                "before": _total(total.before, total.unit),
+                "after": _total(total.after, total.unit),
+                "change": _total(total.change, total.unit),
+            }
+            for total in found.totals
+        },
+        "inputs": [_input_difference(one) for one in found.inputs],
+        "assumptions": [_input_difference(one) for one in found.assumptions],
+    }
+
+
+def _total(value: Decimal | float | None, unit: str) -> str | float | None:
+    """Money and multiples as text, quantities as numbers."""
+    if isinstance(value, Decimal):
+        return _multiple(value) if unit == "multiple" else _text(value)
+    return value
+
+
+def _line_difference(line: LineDifference) -> dict[str, Any]:
+    return {
+        "key": line.key,
+        "name": line.name,
+        "change": line.change.value,
+        "before": _line_state(line.before),
+        "after": _line_state(line.after),
+        "amount_change": _text(line.amount_change),
+    }
+
+
+def _line_state(state: LineState | None) -> dict[str, Any] | None:
+    if state is None:
+        return None
+    return {
+        "base": state.base.value,
+        "fraction": _text(state.fraction),
+        "amount": _text(state.amount),
+        "in_programme": state.in_programme,
+        "starts_on": state.starts_on.isoformat(),
+        "ends_on": state.ends_on.isoformat(),
+    }
+
+
+def _input_difference(one: InputDifference) -> dict[str, Any]:
+    return {"field": one.field, "before": one.before, "after": one.after}
 
 
 def burndown_document(burndown: Burndown) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
+from formulae.plan_lines import PLAN_LINES
 from planning.estimating import Answer
 from planning.records import LineBase
 
@@ -27,9 +28,10 @@ def drafted_lines(answer: Answer, *, contingency: str) -> list[DraftedLine]:
         answer: an estimate with a price.
         contingency: flat as the lines say, or p80 for P80 less P50 of the programme.
     """
-    cost, programme, bill = (answer.document.get(key) for key in ("cost", "programme", "bill"))
+    cost, bill = answer.document.get("cost"), answer.document.get("bill")
     lines = [_programme_line(line) for line in cost["lines"]] if cost else []
-    if contingency == "p80" and programme is not None:
+    reserve = contingency_amount(answer)
+    if contingency == "p80" and reserve is not None:
         lines = [line for line in lines if line.key != "contingency"]
         lines.append(
             DraftedLine(
@@ -37,11 +39,26 @@ def drafted_lines(answer: Answer, *, contingency: str) -> list[DraftedLine]:
                 name="contingency",
                 base=LineBase.AMOUNT,
                 fraction=None,
-                amount=Decimal(programme["contingency_p80_less_p50"]),
+                amount=reserve,
                 in_programme=True,
             )
         )
     return lines + [_bill_line(line) for line in (bill["lines"] if bill else [])]
+
+
+def contingency_amount(answer: Answer) -> Decimal | None:
+    """The reserve that the spread of the programme asks for, P80 less P50; None without a price."""
+    programme = answer.document.get("programme")
+    return None if programme is None else Decimal(programme["contingency_p80_less_p50"])
+
+
+def contingency_fraction(answer: Answer) -> Decimal:
+    """The flat reserve: as the estimate's lines have it, else the chapter's."""
+    lines = (answer.document.get("cost") or {"lines": []})["lines"]
+    for line in lines:
+        if line["key"] == "contingency" and line["base"] == LineBase.SUBTOTAL:
+            return Decimal(line["fraction"])
+    return next(rule.fraction for rule in PLAN_LINES if rule.key == "contingency")
 
 
 def _programme_line(line: dict[str, Any]) -> DraftedLine:

@@ -8,6 +8,7 @@ from django.db.models import QuerySet
 from billing.selectors import cost_by_day
 from carbon.selectors import emissions_by_day, emissions_summary, energy_by_day
 from planning.burndown import Actuals, Question, build_burndown
+from planning.differences import FrozenEstimate, PlanDifferences, plan_differences
 from planning.models import Estimate, PlanVersion
 from planning.names import line_name
 from planning.records import Burndown, LineBase, PlanLineRecord, PlanRecord
@@ -80,6 +81,45 @@ def plan_versions(project: Project) -> list[PlanRecord]:
     """Every version of a project's plan, newest first."""
     versions = PlanVersion.objects.filter(plan__project=project).prefetch_related("lines")
     return [plan_record(version) for version in versions]
+
+
+def version_differences(project: Project) -> dict[int, PlanDifferences]:
+    """By version number, what differs from the version before: of a draft, from the baseline.
+
+    An approved version replaced the one approved before it; the first one replaced nothing and is
+    not among them.
+    """
+    versions = list(
+        PlanVersion.objects.filter(plan__project=project)
+        .select_related("estimate")
+        .prefetch_related("lines")
+    )
+    approved = sorted(
+        (version for version in versions if version.approved_at is not None),
+        key=lambda version: (version.approved_at, version.number),
+    )
+    before = dict(zip([version.pk for version in approved[1:]], approved, strict=False))
+    if approved:
+        drafts = (version for version in versions if version.approved_at is None)
+        before |= {version.pk: approved[-1] for version in drafts}
+    return {
+        version.number: _differences(before[version.pk], version)
+        for version in versions
+        if version.pk in before
+    }
+
+
+def _differences(before: PlanVersion, after: PlanVersion) -> PlanDifferences:
+    return plan_differences(
+        plan_record(before),
+        plan_record(after),
+        before_estimate=_frozen(before.estimate),
+        after_estimate=_frozen(after.estimate),
+    )
+
+
+def _frozen(estimate: Estimate) -> FrozenEstimate:
+    return FrozenEstimate(question=estimate.spec, answer=estimate.result)
 
 
 def baseline_of(project: Project, *, as_of: datetime) -> PlanRecord | None:

@@ -1,60 +1,30 @@
-"""Writes of intent: frozen estimates, plan drafts, their lines, and the approval of a baseline."""
+"""Writes of intent: frozen estimates, plan drafts, and the approval of a baseline."""
 
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
-from decimal import Decimal
 from math import ceil
-from typing import Any
-from uuid import UUID
 
 from django.db import transaction
 from django.utils.translation import gettext as _
 
-from audit.services import record
 from formulae.money import Money
-from formulae.units import EXACT
-from planning.drafting import DraftedLine, drafted_lines
+from planning.drafting import drafted_lines
 from planning.estimating import Answer, answer_request
-from planning.models import Estimate, Plan, PlanLine, PlanVersion
-from planning.names import line_name
-from planning.phasing import default_dates
-from planning.records import LineBase, PlanRecord
+from planning.line_changes import (
+    PlanError,
+    draft_for_update,
+    recompute,
+    record_change,
+    write_line,
+)
+from planning.models import Estimate, Plan, PlanVersion
+from planning.records import PlanRecord
 from planning.selectors import plan_record
 from planning.spec import EstimateRequest
 from projects.models import Project
 from projects.records import Actor
 
-
-class PlanError(ValueError):
-    """A change of a plan that cannot be made; the message says what to do."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LineChange:
-    """What a person may change of a draft's line. None leaves it as it is."""
-
-    key: str
-    fraction: Decimal | None = None
-    amount: Decimal | None = None
-    starts_on: date | None = None
-    ends_on: date | None = None
-
-
-def _audit(actor: Actor, action: str, thing: Estimate | PlanVersion, after: dict[str, Any]) -> None:
-    """One line of the trail, in the transaction of the change."""
-    record(
-        organisation_id=actor.organisation_id,
-        actor_label=actor.label,
-        user_id=actor.user_id,
-        token_id=actor.token_id,
-        ip=actor.ip,
-        action=action,
-        object_type=thing._meta.model_name or "",
-        object_id=str(thing.pk),
-        before=None,
-        after=after,
-        reason=str(after.get("reason", "")),
-    )
+__all__ = ["DraftChoice", "PlanError", "approve_plan", "draft_plan", "freeze_estimate"]
 
 
 @transaction.atomic
@@ -76,7 +46,7 @@ def freeze_estimate(
         created_by=actor.label,
         created_by_user_id=actor.user_id,
     )
-    _audit(actor, "estimate.freeze", estimate, {"name": request.name})
+    record_change(actor, "estimate.freeze", estimate, {"name": request.name})
     return estimate
 
 
@@ -151,101 +121,12 @@ def draft_plan(
         created_by=actor.label,
     )
     for position, line in enumerate(drafted_lines(answer, contingency=choice.contingency)):
-        _write_line(version, position, line)
-    _recompute(version)
-    _audit(actor, "plan.draft", version, {"number": version.number, "estimate": str(estimate.pk)})
+        write_line(version, position, line)
+    recompute(version)
+    record_change(
+        actor, "plan.draft", version, {"number": version.number, "estimate": str(estimate.pk)}
+    )
     return version
-
-
-def _write_line(version: PlanVersion, position: int, line: DraftedLine) -> None:
-    """One line with its default dates; `_recompute` follows the fractions."""
-    if line.fraction is None and line.amount is None:
-        raise PlanError(
-            _("%(line)s has no price: state one in the estimate or in a price book.")
-            % {"line": line.name}
-        )
-    starts_on, ends_on = default_dates(
-        line.key, run_start=version.main_run_starts_on, run_end=version.main_run_ends_on
-    )
-    PlanLine.objects.create(
-        organisation_id=version.organisation_id,
-        version=version,
-        key=line.key,
-        name=line.name,
-        position=position,
-        base=line.base.value,
-        fraction=line.fraction,
-        in_programme=line.in_programme,
-        amount=line.amount or Decimal(0),
-        starts_on=starts_on,
-        ends_on=ends_on,
-    )
-
-
-def _recompute(version: PlanVersion) -> None:
-    """Follow the fractions again: amounts, energy and carbon of every line of a draft."""
-    subtotal = Decimal(0)
-    for line in version.lines.order_by("position"):
-        if line.base == LineBase.MAIN_RUN and line.fraction is not None:
-            line.amount = _times(version.main_run_cost, line.fraction)
-        elif line.base == LineBase.SUBTOTAL and line.fraction is not None:
-            line.amount = _times(subtotal, line.fraction)
-        subtotal = EXACT.add(subtotal, line.amount)
-        share = float(line.amount / version.main_run_cost) if line.in_programme else 0.0
-        energy, carbon = version.main_run_facility_energy_kwh, version.main_run_kgco2e
-        line.facility_energy_kwh = None if energy is None else energy * share
-        line.kgco2e = None if carbon is None else carbon * share
-        line.save()
-
-
-def _times(amount: Decimal, fraction: Decimal) -> Decimal:
-    """An exact product, to the 18 decimals that are stored."""
-    return Money(amount=amount, currency="XXX").times(fraction).amount
-
-
-def _draft_for_update(organisation_id: UUID, version_id: int) -> PlanVersion:
-    """The draft, locked.
-
-    Raises:
-        PlanError: it is approved: baselines do not change.
-    """
-    version = PlanVersion.objects.select_for_update().get(
-        pk=version_id, organisation_id=organisation_id
-    )
-    if version.state != PlanVersion.State.DRAFT:
-        raise PlanError(_("This version is approved and frozen: draft a new one."))
-    return version
-
-
-@transaction.atomic
-def change_lines(actor: Actor, version: PlanVersion, changes: list[LineChange]) -> PlanVersion:
-    """Change fractions, fixed amounts or dates of a draft's lines.
-
-    Raises:
-        PlanError: the version is approved, or a line would end before it starts.
-    """
-    draft = _draft_for_update(actor.organisation_id, version.pk)
-    lines = {line.key: line for line in draft.lines.all()}
-    for change in changes:
-        line = lines[change.key]
-        changes_amount = change.amount is not None or change.fraction not in (None, line.fraction)
-        if change.key == "main_run" and changes_amount:
-            raise PlanError(_("The main run is the estimate's 1.0×: estimate again to change it."))
-        if change.fraction is not None:
-            line.fraction = change.fraction
-        if change.amount is not None:
-            line.base, line.fraction, line.amount = LineBase.AMOUNT, None, change.amount
-        line.starts_on = change.starts_on or line.starts_on
-        line.ends_on = change.ends_on or line.ends_on
-        if line.ends_on <= line.starts_on:
-            raise PlanError(
-                _("%(line)s must end after it starts.")
-                % {"line": line_name(line.key, own_name=line.name)}
-            )
-        line.save()
-    _recompute(draft)
-    _audit(actor, "plan.change", draft, {"lines": [change.key for change in changes]})
-    return draft
 
 
 @transaction.atomic
@@ -258,7 +139,7 @@ def approve_plan(
         PlanError: it is approved already, rests on an impossible estimate, or replaces a baseline
             without a reason.
     """
-    draft = _draft_for_update(actor.organisation_id, version.pk)
+    draft = draft_for_update(actor.organisation_id, version.pk)
     replaces = draft.plan.versions.filter(state=PlanVersion.State.APPROVED).exists()
     if replaces and not reason.strip():
         raise PlanError(_("A new baseline replaces an approved one: say why."))
@@ -273,5 +154,5 @@ def approve_plan(
     draft.approved_by = actor.label
     draft.reason = reason.strip()
     draft.save()
-    _audit(actor, "plan.approve", draft, {"number": draft.number, "reason": draft.reason})
+    record_change(actor, "plan.approve", draft, {"number": draft.number, "reason": draft.reason})
     return plan_record(draft)

@@ -9,6 +9,11 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("estimates/new/", estimate_views.estimate_new, name="estimate_new"),
     path("estimates/<uuid:estimate_id>/", estimate_views.estimate, name="estimate"),
     path("projects/<slug:slug>/plan/", plan_views.plan, name="plan"),
+    path(
+        "projects/<slug:slug>/plan/versions/<int:number>/",
+        plan_views.plan_version,
+        name="plan_version",
+    ),
     path("projects/<slug:slug>/plan/approve/", plan_views.plan_approve, name="plan_approve"),
 ]
 api_urlpatterns: list[URLPattern | URLResolver] = [

@@ -6,11 +6,17 @@ from typing import Any
 from django.core.management.base import CommandError, CommandParser
 from django.http import Http404
 
+from planning.differences import PlanDifferences
 from planning.documents import plan_document
 from planning.models import PlanVersion
 from planning.presets import PRESETS
 from planning.records import PlanRecord
-from planning.selectors import estimate_by_id, plan_record, plan_versions
+from planning.selectors import (
+    estimate_by_id,
+    plan_record,
+    plan_versions,
+    version_differences,
+)
 from planning.services import (
     DraftChoice,
     PlanError,
@@ -64,10 +70,12 @@ class Command(JsonCommand):
             records = getattr(self, f"_{options['action']}")(actor, project, options)
         except (Http404, PlanError, SpecError) as error:
             raise CommandError(str(error)) from error
-        documents = [plan_document(record) for record in records]
+        differences = version_differences(project)
+        documents = [plan_document(record, differences.get(record.number)) for record in records]
         self.emit(
             {"project": project.slug, "versions": documents},
-            "\n".join(_in_words(record) for record in records) or "No plan yet.",
+            "\n".join(_in_words(record, differences.get(record.number)) for record in records)
+            or "No plan yet.",
         )
 
     def _show(self, actor: Actor, project: Project, options: dict[str, Any]) -> list[PlanRecord]:
@@ -101,16 +109,28 @@ class Command(JsonCommand):
         return [approve_plan(actor, version, as_of=datetime.now(UTC), reason=options["reason"])]
 
 
-def _in_words(plan: PlanRecord) -> str:
-    """One version as a small table."""
+def _in_words(plan: PlanRecord, differences: PlanDifferences | None) -> str:
+    """One version as a small table, and what moved since the version before."""
     state = "approved" if plan.is_approved else "draft"
     lines = [
-        f"Version {plan.number} ({state}), {plan.main_run_starts_on} to {plan.main_run_ends_on}, "
+        f"Version {plan.number} ({state}, {plan.level}), "
+        f"{plan.main_run_starts_on} to {plan.main_run_ends_on}, "
         f"programme {plan.programme_multiple:.2f}x, all-in {plan.all_in_multiple:.2f}x"
     ]
     lines += [
-        f"  {line.name:<30} {line.amount:>18,.2f} {plan.currency}  {line.starts_on} {line.ends_on}"
+        f"  {line.name:<34} {line.amount:>18,.2f} {plan.currency}  {line.starts_on} {line.ends_on}"
         for line in plan.lines
     ]
-    lines.append(f"  {'Budget at completion':<30} {plan.budget_at_completion:>18,.2f}")
+    lines.append(f"  {'Budget at completion':<34} {plan.budget_at_completion:>18,.2f}")
+    if differences is not None:
+        lines.append(f"  Against version {differences.before_number}:")
+        lines += [
+            f"    {line.change.value} {line.name}"
+            + ("" if line.amount_change is None else f" {line.amount_change:+,.2f}")
+            for line in differences.lines
+        ]
+        lines += [
+            f"    {one.field}: {one.before} -> {one.after}"
+            for one in (*differences.inputs, *differences.assumptions)
+        ]
     return "\n".join(lines)
