@@ -7,7 +7,7 @@ from uuid import UUID
 
 from formulae.estimate import EstimateResult
 from planning.bill_prices import BillTerms
-from planning.inputs import Inputs
+from planning.inputs import Inputs, plan_currency
 from planning.spec import SpecError
 from planning.whole_bill import BillLine, WholeBill, bill_lines
 from planning.whole_bill_spec import WholeBillError
@@ -29,7 +29,7 @@ def bill_document(
         return None
     price = inputs.spec.price_per_accelerator_h
     terms = BillTerms(
-        currency=price.currency if price else "USD",
+        currency=price.currency if price else plan_currency(request),
         on=inputs.on,
         months=project_months(result),
         compute_cost=result.cost.p50 if result.cost else None,

@@ -259,6 +259,7 @@ def _about_price(inputs: Inputs) -> Iterator[Warned]:
             code="price_missing",
             severity=Severity.AMBER,
             message="; ".join(item.message for item in missing)
+            or inputs.price_source
             or _("No price book has %(name)s: without a price there is no cost, and no plan.")
             % {"name": inputs.accelerator.name},
         )

@@ -8,6 +8,7 @@ from uuid import UUID
 
 from django.utils.translation import gettext as _
 
+from billing.price_records import PriceRecord
 from billing.price_selectors import price_in_force
 from carbon.embodied import EmbodiedFactor, embodied_factor
 from carbon.places import Place, place_from_text
@@ -109,7 +110,7 @@ def resolve(organisation_id: UUID, request: EstimateRequest, *, as_of: datetime)
     beliefs = physical_beliefs(chosen, request, named.spec, factors, embodied)
     beliefs["step_mfu"] = chosen.given_or(request.step_mfu, training.step_mfu)
     beliefs["goodput"], failures = _goodput(chosen, request, named.spec, training)
-    currency = _currency(request)
+    currency = plan_currency(request)
     own = _own_hardware(organisation_id, request, beliefs, on=on, currency=currency)
     price, price_source = _price(organisation_id, request, named.spec, place, own=own, on=on)
     lines, line_source = _lines(
@@ -212,8 +213,10 @@ def _failures(request: EstimateRequest, accelerator: AcceleratorSpec) -> Goodput
         raise SpecError({"reliability": str(error)}) from error
 
 
-def _currency(request: EstimateRequest) -> str:
-    """The plan's one currency: that of the price, else of the capital, else the dollar."""
+def plan_currency(request: EstimateRequest) -> str:
+    """The plan's one currency: stated, else that of the price or capital, else the dollar."""
+    if request.currency is not None:
+        return request.currency
     if request.price_per_accelerator_hour is not None:
         return request.price_per_accelerator_hour.currency
     if request.on_premises is not None:
@@ -251,25 +254,68 @@ def _price(  # noqa: PLR0913 - where a price may come from
     own: OwnHardware | None,
     on: date,
 ) -> tuple[Money | None, str]:
-    """The price of an accelerator-hour: stated, else of own hardware, else of the price book."""
+    """The price of an accelerator-hour in the plan's currency, and where it comes from.
+
+    Stated, else of own hardware, else of the price book; without a rate into the plan's currency
+    there is none, and the source says so.
+    """
+    price, source = _price_as_found(organisation_id, request, accelerator, place, own=own, on=on)
+    if price is None or request.currency in (None, price.currency):
+        return price, source
+    terms = BillTerms(currency=plan_currency(request), on=on, months=Decimal(1))
+    priced = in_plan_currency(organisation_id, terms, price, source=source)
+    if priced.price is None:
+        return None, priced.missing
+    return priced.price, "; ".join(filter(None, (priced.source, priced.note)))
+
+
+def _price_as_found(  # noqa: PLR0913 - where a price may come from
+    organisation_id: UUID,
+    request: EstimateRequest,
+    accelerator: AcceleratorSpec,
+    place: Place | None,
+    *,
+    own: OwnHardware | None,
+    on: date,
+) -> tuple[Money | None, str]:
+    """The price in the currency of its source: stated, else own hardware's, else the book's."""
     if request.price_per_accelerator_hour is not None:
         return request.price_per_accelerator_hour.money(), _("stated in the question")
     if own is not None:
         price = None if own.price is None else own.price.total
         return price, "; ".join((_("own hardware"), *own.sources))
-    record = price_in_force(
-        organisation_id,
-        cost_class="accelerator",
-        on=on,
-        provider=place.provider if place else "",
-        region=place.region if place else "",
-        accelerator_key=accelerator.key,
-        purchase=request.purchase,
-    )
-    if record is None or record.accelerator_key != accelerator.key:
+    record, note = _book_price(organisation_id, request, accelerator, place, on=on)
+    if record is None:
         return None, ""
-    source = f"{record.book}: {record.provider} {record.region} {record.instance_type}".strip()
-    return record.price, f"{source}, {record.purchase}, {record.valid_from}; {record.source}"
+    place_name = " ".join(filter(None, (record.provider, record.region, record.instance_type)))
+    parts = (record.book, place_name, record.purchase, record.valid_from.isoformat())
+    return record.price, "; ".join(filter(None, (*parts, record.source, note)))
+
+
+def _book_price(
+    organisation_id: UUID,
+    request: EstimateRequest,
+    accelerator: AcceleratorSpec,
+    place: Place | None,
+    *,
+    on: date,
+) -> tuple[PriceRecord | None, str]:
+    """The book's price at the place, else the provider's elsewhere, else anybody's; it is said."""
+    asked = (place.provider, place.region) if place else ("", "")
+    for provider, region in dict.fromkeys((asked, (asked[0], ""), ("", ""))):
+        record = price_in_force(
+            organisation_id,
+            cost_class="accelerator",
+            on=on,
+            provider=provider,
+            region=region,
+            accelerator_key=accelerator.key,
+            purchase=request.purchase,
+        )
+        if record is not None and record.accelerator_key == accelerator.key:
+            is_there = (provider, region) == asked
+            return record, "" if is_there else _("no price is known at the place itself")
+    return None, ""
 
 
 def _lines(

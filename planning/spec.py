@@ -30,7 +30,6 @@ _RENAMED: Final = {
     "accelerators": "accelerator_count",
     "starts_on": "started_on",
     "price_per_accelerator_h": 'price_per_accelerator_hour: {"amount", "currency"}',
-    "currency": "price_per_accelerator_hour.currency",
     "g_per_kwh": "grid_g_per_kwh",
     "provider": 'region, as "aws:us-east-1"',
     "country": 'region, as "SWE"',
@@ -119,6 +118,9 @@ class EstimateRequest(BaseModel):
     goodput: Quantity | None = None
     reliability: Reliability | None = None
     price_per_accelerator_hour: MoneySpec | None = None
+    currency: str | None = Field(
+        default=None, pattern=r"^[A-Z]{3}$", description="Of the plan; else that of the price."
+    )
     price_ratio: Quantity | None = None
     purchase: Literal["on_demand", "spot", "reserved_1y", "reserved_3y", "contract"] = "on_demand"
     power_w: Quantity | None = None
