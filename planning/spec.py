@@ -5,7 +5,15 @@ from decimal import Decimal
 from typing import Annotated, Any, Final, Literal, Self
 
 from django.utils.translation import gettext as _
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
 from formulae.beliefs import Belief, Certain, Triangular
 from formulae.plan_lines import EVIDENCE_PRESETS
@@ -112,7 +120,7 @@ class EstimateRequest(BaseModel):
     accelerator_count: int | None = None
     started_on: date | None = None
     peak: Literal["dense", "sparse"] = "dense"
-    sparse_reason: str = Field(default="", max_length=500)
+    sparse_reason: str = Field(default="", max_length=500, validate_default=True)
     peak_flop_per_s: float | None = None
     step_mfu: Quantity | None = None
     goodput: Quantity | None = None
@@ -143,24 +151,31 @@ class EstimateRequest(BaseModel):
         """Null is the same as leaving a key out."""
         return _without_nulls(given)
 
-    @model_validator(mode="after")
-    def _whole(self) -> Self:
-        """What hangs together: sparse peaks and reasons, presets and lines."""
-        if self.peak == "sparse" and not self.sparse_reason.strip():
+    @field_validator("sparse_reason", mode="after")
+    @classmethod
+    def _reasoned(cls, reason: str, info: ValidationInfo) -> str:
+        """A sparse peak says why."""
+        if info.data.get("peak") == "sparse" and not reason.strip():
             raise ValueError(
                 _("a sparse peak needs sparse_reason: 2:4 sparsity is rarely trained with")
             )
+        return reason
+
+    @field_validator("lines", mode="after")
+    @classmethod
+    def _known_lines(
+        cls, lines: str | tuple[LineSpec, ...] | None
+    ) -> str | tuple[LineSpec, ...] | None:
+        """A preset that exists, or lines of which each key stands once."""
         known = [preset.key for preset in EVIDENCE_PRESETS]
-        if isinstance(self.lines, str) and self.lines not in known:
+        if isinstance(lines, str) and lines not in known:
             raise ValueError(
-                _("lines: no preset %(name)s; known: %(known)s")
-                % {"name": self.lines, "known": ", ".join(known)}
+                _("no preset %(name)s; known: %(known)s")
+                % {"name": lines, "known": ", ".join(known)}
             )
-        if isinstance(self.lines, tuple):
-            keys = [line.key for line in self.lines]
-            if len(set(keys)) != len(keys):
-                raise ValueError(_("lines: each key once"))
-        return self
+        if isinstance(lines, tuple) and len({line.key for line in lines}) != len(lines):
+            raise ValueError(_("each key once"))
+        return lines
 
     def whole_bill(self) -> WholeBillSpec:
         """The part of the question about what stands around the accelerators."""
@@ -200,24 +215,24 @@ def parse_request(document: dict[str, Any]) -> EstimateRequest:
     except ValidationError as error:
         problems: dict[str, str] = {}
         for found in error.errors():
-            if _is_of_another_branch(found["loc"][-1], found["input"]):
+            if _is_of_another_branch(found["loc"], found["input"]):
                 continue
-            where = [str(part) for part in found["loc"] if str(part) not in _NOISE]
+            where = [str(part) for part in found["loc"] if not _is_branch(part)]
             field = ".".join(where) or "spec"
             problems.setdefault(field, found["msg"].removeprefix("Value error, "))
         raise SpecError(problems) from error
 
 
-# Names of the union's branches, which tell a person nothing: of plain values, and of nested ones.
-_PLAIN: Final = ("float", "str")
-_NESTED: Final = ("Range", "tuple[LineSpec, ...]")
-_NOISE: Final = (*_PLAIN, *_NESTED)
+def _is_branch(part: object) -> bool:
+    """Whether a step of a path is a branch of a union, which tells a person nothing."""
+    return isinstance(part, str) and (part in ("float", "str", "Range") or "[" in part)
 
 
-def _is_of_another_branch(branch: object, given: object) -> bool:
+def _is_of_another_branch(path: tuple[int | str, ...], given: object) -> bool:
     """Whether a union complains of what nobody meant: that a range is no number, say."""
-    is_nested = isinstance(given, dict | list | tuple)
-    return branch in (_PLAIN if is_nested else _NESTED)
+    if not path or not _is_branch(path[-1]):
+        return False
+    return (path[-1] in ("float", "str")) is isinstance(given, dict | list | tuple)
 
 
 def belief_of(quantity: Quantity) -> Belief:
