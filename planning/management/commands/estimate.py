@@ -32,7 +32,6 @@ class Command(JsonCommand):
         parser.add_argument("--seed", type=int, help="seed of the interval")
         parser.add_argument(
             "--fail-over",
-            type=_amount,
             metavar="'AMOUNT CUR'",
             help='exit 3 when the cost is above it, such as "5000000 USD"',
         )
@@ -47,6 +46,7 @@ class Command(JsonCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         document = dict(PRESETS[options["preset"]]) if options["preset"] else _read(options["file"])
         document |= {k: options[k] for k in ("draws", "seed") if options[k] is not None}
+        limit = None if options["fail_over"] is None else _amount(options["fail_over"])
         organisation = chosen_organisation(options["organisation"])
         try:
             request = parse_request(document)
@@ -54,12 +54,11 @@ class Command(JsonCommand):
         except SpecError as error:
             raise CommandError(str(error)) from error
         self.emit(answer.document, answer_in_words(answer))
-        if options["fail_over"] is not None:
-            self._compare(answer, options)
+        if limit is not None:
+            self._compare(answer, limit, options)
 
-    def _compare(self, answer: Answer, options: dict[str, Any]) -> None:
+    def _compare(self, answer: Answer, limit: Money, options: dict[str, Any]) -> None:
         """Exit 3 when the cost at the percentile is above the limit."""
-        limit: Money = options["fail_over"]
         level = options["at"]
         cost = answer.cost(level) if options["of"] == "cost" else answer.programme_cost(level)
         if cost is None:
