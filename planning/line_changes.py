@@ -348,8 +348,10 @@ def choose_contingency(actor: Actor, version: PlanVersion, kind: str) -> PlanVer
         kind: flat or p80.
 
     Raises:
-        PlanError: the version is approved, or the estimate has no programme.
+        PlanError: the version is approved, the kind is another, or the estimate has no programme.
     """
+    if kind not in ("flat", "p80"):
+        raise PlanError(_("The contingency is flat or p80."))
     draft = draft_for_update(actor.organisation_id, version.pk)
     answer = Answer.from_document(draft.estimate.result)
     amount = contingency_amount(answer)

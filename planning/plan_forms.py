@@ -12,6 +12,8 @@ from planning.records import LineBase, PlanLineRecord
 from planning.services import DraftChoice
 
 MAIN_RUN = "main_run"
+# As many decimals as a fraction is stored with.
+_FRACTION = Decimal("1E-9")
 
 
 class DraftPlanForm(forms.Form):
@@ -74,7 +76,7 @@ class _LineFields(forms.Form):
         required=False,
         min_value=Decimal(0),
         max_value=Decimal(1000),
-        decimal_places=7,
+        decimal_places=9,
         widget=forms.NumberInput(attrs={"step": "any", "inputmode": "decimal"}),
     )
     amount = forms.DecimalField(
@@ -110,7 +112,7 @@ class _LineFields(forms.Form):
 
     def _fraction(self) -> Decimal | None:
         percent: Decimal | None = self.cleaned_data["percent"]
-        return None if percent is None else percent / 100
+        return None if percent is None else (percent / 100).quantize(_FRACTION)
 
 
 class PlanLineForm(_LineFields):

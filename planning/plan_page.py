@@ -22,16 +22,16 @@ _HEADROOM: Final = Decimal("1.08")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BandPicture:
-    """Where a plan stands beside 1.8x to 2.0x; places are percent of the picture's width."""
+    """Where a plan stands beside 1.8x to 2.0x; places are CSS percentages of the width."""
 
     position: str
     multiple: Decimal
     all_in: Decimal
-    low_at: float
-    width: float
-    multiple_at: float
-    all_in_at: float
-    one_at: float
+    low_at: str
+    width: str
+    multiple_at: str
+    all_in_at: str
+    one_at: str
 
 
 def band_picture(plan: PlanRecord) -> BandPicture:
@@ -51,8 +51,8 @@ def band_picture(plan: PlanRecord) -> BandPicture:
     )
 
 
-def _at(multiple: Decimal, end: Decimal) -> float:
-    return round(float(multiple / end) * 100, 3)
+def _at(multiple: Decimal, end: Decimal) -> str:
+    return f"{multiple / end:.3%}"
 
 
 def version_context(
