@@ -3,9 +3,12 @@
 import copy
 import json
 import math
-from typing import Any
+import re
+from pathlib import Path
+from typing import Any, get_args
 
 import pytest
+from pydantic import BaseModel
 
 from planning.model_spec import ModelSpec
 from planning.spec import EstimateRequest, SpecError, parse_request
@@ -360,3 +363,46 @@ def test_an_amount_beyond_money_is_refused_not_crashed_on() -> None:
         )
     )
     assert "price_per_accelerator_hour" in problems
+
+
+# The documentation
+
+
+def documented() -> str:
+    """The section of `estimate` in the documentation of the command line."""
+    page = (Path(__file__).resolve().parents[2] / "docs" / "cli.md").read_text(encoding="utf-8")
+    return page.partition("## `estimate`")[2].partition("\n## ")[0]
+
+
+def models(of: type[BaseModel]) -> set[type[BaseModel]]:
+    """A model of the question, and every one below it."""
+    found = {of}
+    for field in of.model_fields.values():
+        for part in (field.annotation, *nested(field.annotation)):
+            if isinstance(part, type) and issubclass(part, BaseModel):
+                found |= models(part)
+    return found
+
+
+def nested(annotation: Any) -> list[Any]:
+    """What a union or a tuple holds."""
+    parts = list(get_args(annotation))
+    return parts + [deeper for part in parts for deeper in nested(part)]
+
+
+@pytest.mark.parametrize("model", models(EstimateRequest), ids=lambda model: model.__name__)
+def test_every_key_of_a_question_is_documented(model: type[BaseModel]) -> None:
+    tables = re.sub(r"```.*?```", "", documented(), flags=re.DOTALL)
+    words = set(re.findall(r"[a-z][a-z0-9_]*", " ".join(re.findall(r"`[^`]+`", tables))))
+    assert set(model.model_fields) - words == set()
+
+
+def test_every_finding_and_every_key_of_an_answer_is_documented() -> None:
+    text = documented()
+    assert all(f"`{guard[0]}`" in text for guard in GUARDS)
+    assert all(f'"{key}"' in text for key in answer(EXAMPLE).document)
+
+
+def test_the_documented_example_is_answered() -> None:
+    example = json.loads(documented().partition("```json\n")[2].partition("```")[0])
+    assert answer(example).document == answer(EXAMPLE).document
