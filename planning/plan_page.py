@@ -28,6 +28,7 @@ class BandPicture:
     multiple: Decimal
     all_in: Decimal
     low_at: str
+    high_at: str
     width: str
     multiple_at: str
     all_in_at: str
@@ -44,6 +45,7 @@ def band_picture(plan: PlanRecord) -> BandPicture:
         multiple=multiple,
         all_in=all_in,
         low_at=_at(low, end),
+        high_at=_at(high, end),
         width=_at(high - low, end),
         multiple_at=_at(multiple, end),
         all_in_at=_at(all_in, end),
