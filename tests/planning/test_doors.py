@@ -102,8 +102,8 @@ def test_the_rest_door_answers_like_the_command(project: Project) -> None:
     client = builders.with_token(builders.token(Scope.MANAGE_PROJECT))
     answer = client.post("/api/v1/estimates", make_spec(), content_type="application/json")
     assert answer.status_code == 201
-    assert answer.json()["flop"] == 6.0e23
-    assert answer.json()["cost"].startswith("765")
+    assert answer.json()["training_flop"] == 6.0e23
+    assert answer.json()["cost"]["p50"].startswith("765")
 
 
 def test_the_same_idempotency_key_makes_one_estimate(project: Project) -> None:
