@@ -1,7 +1,7 @@
 """The same run elsewhere, or on other hardware, side by side at the median; nothing is stored."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Final
 from uuid import UUID
@@ -64,16 +64,14 @@ def same_run_elsewhere(
     Raises:
         SpecError: the question itself cannot be answered.
     """
-    asked = _row(
-        request.region or "asked",
-        request.region or request.name,
-        answer_request(organisation_id, _light(request, {}), as_of=as_of),
-        is_asked=True,
-    )
+    own = answer_request(organisation_id, _light(request, {}), as_of=as_of)
+    own_place = own.document["assumptions"]["place"]
+    name = request.region or request.name
+    asked = _row(own_place or "asked", name, own, is_asked=True)
     rows = [asked]
     price = asked.cost
     for place in comparable_places():
-        if place.key != request.region:
+        if place.key != own_place:
             change: dict[str, object] = {
                 "region": place.key,
                 "pue": None,
@@ -125,7 +123,7 @@ def on_other_hardware(
         try:
             answer = answer_request(organisation_id, _light(request, change), as_of=as_of)
         except SpecError as error:
-            note = str(error)
+            rows.append(_unknown(key, catalogue[key].name, note=str(error)))
         else:
             rows.append(_row(key, catalogue[key].name, answer, note=note))
     return tuple(rows)
@@ -182,6 +180,12 @@ def _row(  # noqa: PLR0913 - one row of a table
         pue=median("pue"),
         is_asked=is_asked,
     )
+
+
+def _unknown(key: str, name: str, *, note: str) -> Alternative:
+    """A row that says why it has no figures."""
+    figures = [field.name for field in fields(Alternative)][3:-1]
+    return Alternative(key=key, name=name, note=note, is_asked=False, **dict.fromkeys(figures))
 
 
 def known(rows: Iterable[Alternative], quantity: str) -> bool:
