@@ -22,11 +22,11 @@ FORM = {
     "active_params": "10B",
     "tokens": "10T",
     "accelerator": "h100-sxm-80gb",
-    "accelerators": "256",
+    "accelerator_count": "256",
     "precision": "bf16",
-    "mfu": "0.55",
+    "step_mfu": "0.55",
     "goodput": "1",
-    "price_per_accelerator_h": "2.50",
+    "price": "2.50",
     "currency": "USD",
 }
 
@@ -75,7 +75,7 @@ def test_the_lines_of_a_draft_are_changed_on_the_page(project: Project) -> None:
 
 
 def test_a_mistake_is_told_beside_its_field_and_nothing_is_kept(project: Project) -> None:
-    page = signed_in("alice").post("/estimates/new/", FORM | {"mfu": "55"})
+    page = signed_in("alice").post("/estimates/new/", FORM | {"step_mfu": "55"})
     assert "55 % is 0.55" in page.content.decode()
     assert Estimate.objects.count() == 0
 
