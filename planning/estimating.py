@@ -12,6 +12,7 @@ from formulae.flop_terms import hardware_flop_per_token, model_flop_per_token
 from formulae.money import Money, MoneyError, sum_money
 from formulae.plan_lines import REFERENCE_BAND, PlanLineBase
 from planning.answer_bill import bill_document, own_hardware_document
+from planning.first_answers import todays_document
 from planning.guards import memory_screen, refuse_impossible, warnings_of
 from planning.inputs import Inputs, PlanLine, resolve
 from planning.spec import EstimateRequest, SpecError
@@ -28,8 +29,8 @@ class Answer:
 
     @classmethod
     def from_document(cls, document: dict[str, Any]) -> Self:
-        """Read a frozen answer back."""
-        return cls(document)
+        """Read a frozen answer back, whatever its version."""
+        return cls(todays_document(document))
 
     @property
     def currency(self) -> str | None:

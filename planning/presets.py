@@ -2,6 +2,8 @@
 
 from typing import Any
 
+# What the page of a new question shows first.
+DEFAULT_PRESET = "dense-8b"
 _USD_2_50 = {"amount": "2.50", "currency": "USD"}
 _CHAPTER: dict[str, Any] = {
     "model": {"params": 64e9, "active_params": 10e9},

@@ -2,12 +2,43 @@
 
 from django.urls import URLPattern, URLResolver, path
 
-from planning import api, estimate_views, plan_views
+from planning import api, compare_views, estimate_live, estimate_views, plan_views
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("estimates/", estimate_views.estimates, name="estimates"),
+    path("estimates/compare/", compare_views.compare, name="estimate_compare"),
     path("estimates/new/", estimate_views.estimate_new, name="estimate_new"),
+    path("estimates/chapter/", estimate_views.estimate_chapter, name="estimate_chapter"),
+    path("estimates/preview/", estimate_live.estimate_preview, name="estimate_preview"),
+    path("estimates/read-config/", estimate_live.estimate_read_config, name="estimate_read_config"),
+    *(
+        path(
+            f"estimates/new/{kind}/",
+            estimate_live.estimate_alternatives_new,
+            {"kind": kind},
+            name=f"estimate_new_{kind}",
+        )
+        for kind in (estimate_live.PLACES, estimate_live.HARDWARE)
+    ),
     path("estimates/<uuid:estimate_id>/", estimate_views.estimate, name="estimate"),
+    *(
+        path(
+            f"estimates/<uuid:estimate_id>/{kind}/",
+            estimate_live.estimate_alternatives,
+            {"kind": kind},
+            name=f"estimate_{kind}",
+        )
+        for kind in (estimate_live.PLACES, estimate_live.HARDWARE)
+    ),
+    *(
+        path(
+            f"estimates/<uuid:estimate_id>/export.{kind}",
+            estimate_views.estimate_export,
+            {"kind": kind},
+            name=f"estimate_export_{kind}",
+        )
+        for kind in ("json", "csv")
+    ),
     path("projects/<slug:slug>/plan/", plan_views.plan, name="plan"),
     path(
         "projects/<slug:slug>/plan/versions/<int:number>/",

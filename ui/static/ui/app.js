@@ -316,7 +316,7 @@
         .slice(0, input.multiple ? undefined : 1)
         .forEach((file) => files.items.add(file));
       input.files = files.files;
-      list();
+      input.dispatchEvent(new Event("change", { bubbles: true }));
     });
   };
 
