@@ -67,6 +67,9 @@ class DraftForms:
     def of_request(cls, request: HttpRequest, draft: PlanRecord) -> Self:
         """The forms as they were posted, or as the draft fills them."""
         wanted, _colon, of = request.POST.get("do", "save").partition(":")
+        if wanted == "save" and request.POST.get("new-name", "").strip():
+            # Enter in a field of a new line saves; the line that was typed is not lost.
+            wanted = "add"
         # A button outside the table may be sent alone: then the lines stay as they are.
         data = request.POST if f"{draft.lines[0].key}-starts_on" in request.POST else None
         return cls(

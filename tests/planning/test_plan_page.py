@@ -147,6 +147,12 @@ def test_an_own_line_without_a_name_is_not_added(draft: PlanVersion) -> None:
     assert "own-line" not in keys(draft)
 
 
+def test_saving_with_a_new_line_typed_adds_it(draft: PlanVersion) -> None:
+    new = {"new-name": "Legal", "new-base": "amount", "new-amount": "5", "new-place": "around"}
+    signed_in("ann").post(PAGE, posted(draft, **new))
+    assert keys(draft)[-1] == "own-legal"
+
+
 def test_a_line_is_removed_and_the_main_run_is_not(draft: PlanVersion) -> None:
     client = signed_in("ann")
     client.post(PAGE, posted(draft, "remove:distillation", **{"distillation-percent": "junk"}))
