@@ -79,6 +79,14 @@ def _draftable(project: Project, estimate: Estimate, choice: DraftChoice) -> Mon
             _("The estimate is in %(estimate)s, the project in %(project)s: a plan has one.")
             % {"estimate": cost.currency, "project": project.currency}
         )
+    if choice.contingency == "p80" and choice.level not in ("p10", "p50"):
+        raise PlanError(
+            _(
+                "P80 less P50 is the reserve over a plan at P50: a plan at %(level)s holds it "
+                "already. Choose the flat percentage, or plan at P50."
+            )
+            % {"level": choice.level.upper() if choice.level != "mean" else _("the mean")}
+        )
     if answer.figure("days") is None:
         raise PlanError(_("The estimate has no days: say how many accelerators run at once."))
     return cost

@@ -99,6 +99,15 @@ def test_a_draft_holds_the_lines_of_the_chapter(actor: Actor, project: Project) 
     assert plan.facility_energy_kwh == pytest.approx(plan.main_run_facility_energy_kwh * 1.74)
 
 
+def test_a_reserve_of_p80_less_p50_on_a_plan_at_p80_is_refused(
+    actor: Actor, project: Project
+) -> None:
+    estimate = make_estimate(actor)
+    with pytest.raises(PlanError, match="holds it already"):
+        draft_plan(actor, project, estimate, make_choice(level="p80", contingency="p80"))
+    assert not PlanVersion.objects.exists()
+
+
 def test_changing_a_line_moves_contingency_with_it(actor: Actor, project: Project) -> None:
     draft = make_draft(actor, project)
     change_lines(actor, draft, [LineChange(key="experiments", fraction=Decimal("0.5"))])
