@@ -21,6 +21,7 @@ from planning.estimate_question import problems_of, question_of
 from planning.estimating import answer_request
 from planning.first_answers import todays_question
 from planning.model_config import ConfigError, ConfigRead, model_from_config
+from planning.models import Estimate
 from planning.presets import DEFAULT_PRESET, PRESETS
 from planning.selectors import estimate_by_id, may_see_estimate
 from planning.spec import EstimateRequest, SpecError, parse_request
@@ -140,22 +141,39 @@ def estimate_alternatives(request: HttpRequest, estimate_id: UUID, kind: str) ->
     if found is None or not may_see_estimate(actor, found):
         raise Http404("No such estimate.")
     try:
-        return _table(request, actor, parse_request(todays_question(found.spec)), kind)
+        question = parse_request(todays_question(found.spec))
+        return _table(request, actor, question, kind, estimate=found)
     except SpecError as error:
         return render(request, "planning/_config_refused.html", {"why": str(error)})
 
 
+def side_table_name(kind: str) -> str:
+    """What a table of alternatives is called."""
+    if kind == PLACES:
+        return _("The same run in other regions")
+    return _("The run on other hardware")
+
+
 def _table(
-    request: HttpRequest, actor: Actor, question: EstimateRequest, kind: str
+    request: HttpRequest,
+    actor: Actor,
+    question: EstimateRequest,
+    kind: str,
+    *,
+    estimate: Estimate | None = None,
 ) -> HttpResponse:
-    """One table of alternatives; a column of which nothing is known is left out."""
+    """One table of alternatives, or without script its page; an empty column is left out."""
     ask = same_run_elsewhere if kind == PLACES else on_other_hardware
     rows = ask(actor.organisation_id, question, as_of=datetime.now(UTC))
     context = {
         "rows": rows,
         "kind": kind,
+        "title": side_table_name(kind),
+        "estimate": estimate,
         "has_market": known(rows, "scope_2_market_kgco2e"),
         "has_cost": kind == HARDWARE and known(rows, "cost"),
         "has_days": kind == HARDWARE and known(rows, "days"),
     }
-    return render(request, "planning/_alternatives.html", context)
+    is_fragment = request.headers.get("HX-Request") is not None
+    name = "_alternatives" if is_fragment else "estimate_alternatives"
+    return render(request, f"planning/{name}.html", context)

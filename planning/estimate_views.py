@@ -10,7 +10,6 @@ from django.core.exceptions import ValidationError
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
-from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_safe
 
 from planning.chapter import chapter_example
@@ -18,7 +17,7 @@ from planning.estimate_choices import form_context
 from planning.estimate_export import csv_of, json_of
 from planning.estimate_forms import EstimateForm, initial_from
 from planning.estimate_links import packed, unpacked
-from planning.estimate_live import HARDWARE, PLACES
+from planning.estimate_live import HARDWARE, PLACES, side_table_name
 from planning.estimate_notes import notes_of
 from planning.estimate_page import answer_context, list_row
 from planning.estimate_question import add_problems, question_of, unreadable_link
@@ -161,8 +160,8 @@ def estimate(request: HttpRequest, estimate_id: UUID) -> HttpResponse:
 def _side_tables(found: Estimate) -> list[tuple[str, str, str]]:
     """The tables that are loaded when they come into sight: kind, title, address."""
     return [
-        (PLACES, _("The same run in other regions"), reverse("estimate_places", args=[found.pk])),
-        (HARDWARE, _("The run on other hardware"), reverse("estimate_hardware", args=[found.pk])),
+        (kind, side_table_name(kind), reverse(f"estimate_{kind}", args=[found.pk]))
+        for kind in (PLACES, HARDWARE)
     ]
 
 
