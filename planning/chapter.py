@@ -203,7 +203,7 @@ def _time_figures(printed: _Run, bf16: _Run, fp8: _Run) -> tuple[Figure, ...]:
             bf16=bf16.days,
             fp8=fp8.days,
             why=_(
-                "With the peak rounded to 1 EFLOP/s its inputs give %(rounded).1f days, with "
+                "6 × 10²⁴ FLOP over 55 %% of 1 EFLOP/s are %(rounded).1f days, over 55 %% of "
                 "256 × 3958 TFLOP/s %(exact).1f."
             )
             % {"rounded": rounded_days, "exact": printed.days},

@@ -3,9 +3,11 @@
 from typing import Any
 from uuid import UUID
 
+from django.utils.translation import gettext as _
+
 from carbon.factors import cloud_regions, shipped_grid_factors
 from planning.estimate_bill_fields import ON_PREMISES, PARTS, field_name
-from planning.estimate_forms import SHAPE_NUMBERS, SLIDERS, EstimateForm
+from planning.estimate_forms import SLIDERS, EstimateForm
 from planning.estimate_line_fields import ROWS
 from planning.estimate_words import preset_name
 from planning.names import line_name
@@ -27,11 +29,6 @@ def form_context(organisation_id: UUID, form: EstimateForm) -> dict[str, Any]:
     }
 
 
-def shape_fields(form: EstimateForm) -> list[Any]:
-    """The whole numbers of a shape, in the order that they are read."""
-    return [form[name] for name in SHAPE_NUMBERS]
-
-
 def _places() -> list[tuple[str, str]]:
     """Regions and countries by the text that names them."""
     regions = [(f"{cloud}:{name}", row.location) for (cloud, name), row in cloud_regions().items()]
@@ -46,24 +43,30 @@ def _part(form: EstimateForm, index: int) -> dict[str, Any]:
     part = PARTS[index]
     rows = []
     for row, label in part.rows:
-        names = [field_name(part.key, row, column) for column, _text in part.columns]
-        rows.append(
-            {
-                "label": label,
-                "cells": [form[name] if name in form.fields else None for name in names],
-            }
-        )
-    return {"title": part.title, "columns": [text for _name, text in part.columns], "rows": rows}
+        cells = [
+            {"field": form[name], "column": text}
+            for column, text in part.columns
+            if (name := field_name(part.key, row, column)) in form.fields
+        ]
+        rows.append({"label": label, "cells": cells})
+    return {"title": part.title, "rows": rows}
 
 
 def _line(form: EstimateForm, row: int) -> dict[str, Any]:
     """One row of the table of lines, with the name of a listed line."""
     key = str(form[f"line{row}_key"].value() or "")
     listed = line_name(key)
+    cells = [
+        {"field": form[f"line{row}_{part}"], "column": column}
+        for part, column in (
+            ("percent", _("Percent")),
+            ("base", _("Of what")),
+            ("amount", _("or amount")),
+        )
+    ]
     return {
         "listed": "" if not key or listed == key else listed,
-        **{
-            part: form[f"line{row}_{part}"]
-            for part in ("key", "name", "percent", "base", "amount", "in_programme")
-        },
+        "row": row + 1,
+        "cells": cells,
+        **{part: form[f"line{row}_{part}"] for part in ("key", "name", "in_programme")},
     }

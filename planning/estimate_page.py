@@ -53,6 +53,7 @@ def answer_context(answer: Answer) -> dict[str, Any]:
         "reliability": _reliability(document),
         "priors": [_prior(prior) for prior in document["priors"]],
         "is_certain": _is_certain(document),
+        "is_blocked": answer.is_blocked,
     }
 
 
@@ -212,12 +213,24 @@ def _programme(document: dict[str, Any]) -> dict[str, Any] | None:
         "lines": lines,
         "total": total.amount,
         "multiple": multiple,
-        "is_inside_band": multiple is not None and multiple >= REFERENCE_BAND[0],
+        "all_in": _all_in(document, total, main),
         "source": cost["lines_source"],
         "flat": flat,
         "drawn": programme and Decimal(programme["contingency_p80_less_p50"]),
         "inside": _inside(programme),
         "strip": programme and main.amount and _programme_strip(programme, main, multiple),
+    }
+
+
+def _all_in(document: dict[str, Any], total: Money, main: Money) -> dict[str, Any] | None:
+    """The programme and the bill around it; None without a bill, or while a price is missing."""
+    bill = document.get("bill")
+    if bill is None or bill["total"] is None or bill["currency"] != main.currency:
+        return None
+    amount = total + Money(amount=Decimal(bill["total"]), currency=main.currency)
+    return {
+        "amount": amount.amount,
+        "multiple": amount.ratio_to(main) if main.amount else None,
     }
 
 

@@ -113,6 +113,7 @@ def test_every_field_of_an_answer_stands_beside_the_question(client: Client) -> 
     page = client.get("/estimates/new/?preset=video-pipeline").content.decode()
     for words in ("The answer", "P10 to P90", "What the cost hangs on", "The plan around it"):
         assert words in page
+    assert "All in, with the bill around" in page
     for words in ("The working", "Priors that were used", "The bill around", "packed into shards"):
         assert words in page
 
