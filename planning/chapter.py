@@ -166,7 +166,7 @@ def _compute_figures(printed: _Run, bf16: _Run, fp8: _Run) -> tuple[Figure, ...]
             _("Achieved at an MFU of 55 %"),
             "TFLOP/s",
             (None, *(_MFU * peak for peak in peaks)),
-            _("55 % of the sparse peak is more than the dense FP8 peak: impossible."),
+            _("The sparse peak at 55 %, which is more than the dense FP8 peak: impossible."),
         ),
         _rates(
             _("Peak of 256 of them"),

@@ -50,3 +50,12 @@ def test_placeholders_survive_translation(chinese: dict[str, str]) -> None:
         if sorted(PLACEHOLDER.findall(text)) != sorted(PLACEHOLDER.findall(translated))
     ]
     assert changed == []
+
+
+def test_the_catalogue_compiles() -> None:
+    with (ROOT / "locale/zh_Hans/LC_MESSAGES/django.po").open("rb") as file:
+        catalog = read_po(file, locale="zh_Hans")
+    refused = {
+        str(message.id): [str(error) for error in errors] for message, errors in catalog.check()
+    }
+    assert refused == {}, "a percent sign before a letter reads as a placeholder: reword the text"
