@@ -130,6 +130,38 @@ def _assignments() -> list[dict[str, Any]]:
     ]
 
 
+def _bill_around() -> dict[str, Any]:
+    """What the plan says of storage, requests, transfer and support, at the contract's prices."""
+
+    def usd(amount: str) -> dict[str, str]:
+        return {"amount": amount, "currency": "USD"}
+
+    return {
+        "storage": [
+            {
+                "tier": tier,
+                "terabytes": terabytes,
+                "months": "3",
+                "price_per_tb_month": usd(price),
+            }
+            for tier, terabytes, price in (
+                ("hot", "200", "210"),
+                ("warm", "1350", "20.90"),
+                ("cold", "2000", "0.99"),
+            )
+        ],
+        "requests": [
+            {"verb": "get", "count": 4_500_000_000, "price_per_1000": usd("0.0004")},
+            {"verb": "put", "count": 400_000_000, "price_per_1000": usd("0.005")},
+        ],
+        "transfer": [
+            {"kind": "egress", "terabytes": "70", "price_per_gb": usd("0.07")},
+            {"kind": "inter_region", "terabytes": "230", "price_per_gb": usd("0.02")},
+        ],
+        "services": [{"kind": "support", "fraction_of_compute": "0.03"}],
+    }
+
+
 def kickoff_question() -> dict[str, Any]:
     """The estimate from which the demo's plan was made."""
     return {
@@ -148,5 +180,6 @@ def kickoff_question() -> dict[str, Any]:
         "pue": story.PUE,
         "region": f"aws:{story.REGION}",
         "started_on": story.MAIN_RUN_START.date().isoformat(),
+        **_bill_around(),
         "seed": story.DEFAULT_SEED,
     }
