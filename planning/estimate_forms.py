@@ -66,7 +66,7 @@ class EstimateForm(forms.Form):
     model_way = forms.ChoiceField(
         label=_("The model, as"),
         choices=[
-            (COUNTS, _("Parameter counts")),
+            (COUNTS, _("Parameters")),
             (SHAPE, _("Full shape")),
             (CONFIG, _("config.json")),
         ],
