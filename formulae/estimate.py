@@ -262,14 +262,12 @@ def _programme_draws(
     spec: EstimateSpec, main: Draws | float, draws: Mapping[str, Draws]
 ) -> Draws | float:
     """Main run and the other lines without contingency; those follow the median main run."""
-    around = sum(
-        (
-            float(rule.fraction)
-            for rule in spec.lines
-            if rule.base is PlanLineBase.MAIN_RUN and rule.key not in ("main_run", "contingency")
-        ),
-        0.0,
-    )
+    around = above = 0.0
+    for rule in spec.lines:
+        share = float(rule.fraction) * (above if rule.base is PlanLineBase.SUBTOTAL else 1.0)
+        above += share
+        if rule.key not in ("main_run", "contingency"):
+            around += share
     fixed = 0.0 if spec.fixed_lines is None else float(spec.fixed_lines.amount)
     planned = around * float(np.median(main)) + fixed
     return main + planned * draws.get("development_ratio", spec.development_ratio.median)

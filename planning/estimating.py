@@ -9,12 +9,13 @@ from uuid import UUID
 from formulae.beliefs import Belief, quantile_of
 from formulae.estimate import EstimateResult, MoneyPercentiles, Percentiles, estimate_training
 from formulae.flop_terms import hardware_flop_per_token, model_flop_per_token
-from formulae.money import Money, MoneyError, sum_money
-from formulae.plan_lines import REFERENCE_BAND, PlanLineBase
+from formulae.money import Money, MoneyError
+from formulae.plan_lines import REFERENCE_BAND
 from planning.answer_bill import bill_document, own_hardware_document
 from planning.first_answers import todays_document
 from planning.guards import memory_screen, refuse_impossible, warnings_of
-from planning.inputs import Inputs, PlanLine, resolve
+from planning.inputs import Inputs, resolve
+from planning.programme_lines import line_amounts
 from planning.spec import EstimateRequest, SpecError
 
 VERSION: Final = 2
@@ -152,21 +153,6 @@ def _cost_document(inputs: Inputs, result: EstimateResult) -> dict[str, Any] | N
         ],
         "lines_source": inputs.line_source,
     }
-
-
-def line_amounts(lines: tuple[PlanLine, ...], main_run: Money) -> list[tuple[PlanLine, Money]]:
-    """Each line's amount: on the main run, or on the sum of the lines above it."""
-    found: list[tuple[PlanLine, Money]] = []
-    for line in lines:
-        if line.rule is None:
-            amount = line.amount or main_run.times(0)
-        else:
-            base = main_run
-            if line.rule.base is PlanLineBase.SUBTOTAL:
-                base = sum_money((one for _line, one in found), currency=main_run.currency)
-            amount = base.times(line.rule.fraction)
-        found.append((line, amount))
-    return found
 
 
 def _programme_document(result: EstimateResult) -> dict[str, Any] | None:

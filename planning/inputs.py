@@ -18,7 +18,7 @@ from formulae.estimate import EstimateInputError, EstimateSpec
 from formulae.flop_terms import FlopTerm, model_flop_per_token
 from formulae.goodput import GoodputBreakdown, goodput_breakdown, nodes_for
 from formulae.model_description import ModelDescription
-from formulae.money import Money, sum_money
+from formulae.money import Money
 from formulae.plan_lines import PLAN_LINES, PlanLineBase, PlanLineRule, evidence_preset
 from formulae.units import QuantityError
 from planning.bill_prices import BillTerms, in_plan_currency
@@ -27,22 +27,12 @@ from planning.input_model import model_of, peak_of, precision_of
 from planning.own_hardware import OwnHardware, OwnPower, own_hardware
 from planning.prior_fit import USUAL_NODE
 from planning.priors import Prior, TrainingPriors, goodput_with_failures, training_priors
+from planning.programme_lines import PlanLine, around_the_main_run
 from planning.ranges import refuse_out_of_range, refuse_unnamed_sparsity, spec_error
 from planning.spec import EstimateRequest, LineSpec, Reliability, SpecError, belief_of
 from planning.whole_bill_spec import WholeBillError
 from runs.records import AcceleratorSpec, NamedAccelerator
 from runs.selectors import accelerator_named
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlanLine:
-    """One line of the plan before it is priced: a rule, or an amount in the plan's currency."""
-
-    key: str
-    name: str
-    rule: PlanLineRule | None
-    amount: Money | None = None
-    in_programme: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -362,7 +352,7 @@ def _spec(  # noqa: PLR0913 - the parts of one record
     per_token = model_flop_per_token(terms)
     if request.training_flop is not None:
         per_token = request.training_flop / request.tokens
-    fixed = [line.amount for line in lines if line.amount is not None and line.in_programme]
+    around = around_the_main_run(lines, currency=price.currency) if price else ((), None)
     try:
         return EstimateSpec(
             flop_per_token=per_token,
@@ -371,8 +361,8 @@ def _spec(  # noqa: PLR0913 - the parts of one record
             peak_flop_per_s=peak,
             price_per_accelerator_h=price,
             price_ratio=belief_of(1.0 if request.price_ratio is None else request.price_ratio),
-            lines=tuple(line.rule for line in lines if line.rule and line.in_programme),
-            fixed_lines=sum_money(fixed, currency=price.currency) if price and fixed else None,
+            lines=around[0],
+            fixed_lines=around[1],
             draws=request.draws,
             seed=request.seed,
             **beliefs,  # type: ignore[arg-type]
