@@ -7,6 +7,10 @@ from django.utils.translation import gettext as _
 from planning.config_reader import ConfigError, ConfigReader
 from planning.model_families import Family
 
+_EXPERTS = (
+    "num_local_experts", "n_routed_experts", "num_experts", "moe_num_experts",
+    "num_routed_experts",
+)  # fmt: skip
 _WINDOWED = frozenset({"sliding_attention", "local", "local_attention"})
 _CHUNKED = frozenset({"chunked_attention"})
 _FULL = frozenset({"full_attention", "global", "attention"})
@@ -18,21 +22,20 @@ def read_experts(reader: ConfigReader, family: Family, *, layers: int) -> dict[s
     Raises:
         ConfigError: experts without the number that a token meets.
     """
-    experts = reader.size(
-        "num_local_experts", "n_routed_experts", "num_experts", "moe_num_experts",
-        "num_routed_experts", low=0,
-    )  # fmt: skip
+    nested = reader.part("ffn_config")
+    where = nested if nested is not None and nested.size(*_EXPERTS, low=0) else reader
+    experts = where.size(*_EXPERTS, low=0)
     if not experts:
         return {}
     keys: dict[str, Any] = {
         "experts": experts,
-        "top_k": reader.need(
+        "top_k": where.need(
             "num_experts_per_tok", "num_experts_per_token", "experts_per_token", "moe_top_k",
             "num_selected_experts", "moe_topk", "moe_k",
         ),
         "moe_layers": _layers_with_experts(reader, layers),
     }  # fmt: skip
-    width = reader.size("moe_intermediate_size", "expert_intermediate_size", "moe_ffn_hidden_size")
+    width = where.size("moe_intermediate_size", "expert_intermediate_size", "moe_ffn_hidden_size")
     if width is not None:
         keys["expert_ffn_hidden"] = width
     return keys | _shared(reader, family)

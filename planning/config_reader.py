@@ -22,7 +22,8 @@ _NEUTRAL: Final = re.compile(
     |^image_token|^video_token|spatial_patch_size|projection_dim|^is_decoder|^max_length|^clip_qkv
     |swiglu_limit|_kwargs$|^is_encoder_decoder$|^n_ctx$|^bias$|^use_bias|attention_bias
     |mlp_bias|qkv_bias|no_bias|tie_|^qk_|use_qk_norm|floor_scale|attn_temperature|jitter
-    |^relative_attention_|^initial_context_length$
+    |^relative_attention_|^initial_context_length$|_act_fn$|^attn_impl$|^fc_type$|^ffn_type$
+    |^moe_normalize
     """,
     re.VERBOSE,
 )
@@ -48,6 +49,7 @@ class ConfigReader:
         self._where = where
         self._defaults: dict[str, Any] = {}
         self._read: set[str] = set()
+        self._parts: dict[str, ConfigReader] = {}
         self.assumed: list[str] = []
 
     def assume(self, defaults: dict[str, Any]) -> None:
@@ -141,6 +143,13 @@ class ConfigReader:
                 return ConfigReader(self._config[key], where=f"{self._where}{key}.")
         return None
 
+    def part(self, key: str) -> "ConfigReader | None":
+        """A nested object whose keys belong to this section's; None when it is not set."""
+        found = self._parts.get(key) or self.section(key)
+        if found is not None:
+            self._parts[key] = found
+        return found
+
     def name(self, *keys: str) -> str:
         """The full name of the key that is set, or of the first."""
         found = next((key for key in keys if self._config.get(key) is not None), keys[0])
@@ -154,10 +163,11 @@ class ConfigReader:
 
     def unread(self) -> tuple[str, ...]:
         """Keys that are set, were not read, and might change the FLOP."""
-        return tuple(
+        own = tuple(
             f"{self._where}{key}"
             for key, value in self._config.items()
             if key not in self._read
             and value not in (None, False, "", [], {})
             and not _NEUTRAL.search(key)
         )
+        return own + tuple(key for part in self._parts.values() for key in part.unread())

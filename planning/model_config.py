@@ -112,7 +112,7 @@ def _decoder(
     """The keys of one stack."""
     family = _family(text, model_type, notes)
     layers = text.need("num_hidden_layers", "n_layer", "num_layers", "n_layers", high=_MOST_LAYERS)
-    hidden = text.need("hidden_size", "n_embd", "d_model", "dim")
+    hidden = text.need("hidden_size", "n_embd", "n_embed", "d_model", "dim")
     heads = text.need("num_attention_heads", "n_head", "num_heads", "n_heads")
     experts = read_experts(text, family, layers=layers)
     tied = text.value("tie_word_embeddings")
@@ -140,7 +140,7 @@ def _kv_heads(reader: ConfigReader, model_type: str, heads: int) -> int:
     stated = reader.size(
         "num_key_value_heads", "num_kv_heads", "n_head_kv", "multi_query_group_num", "kv_n_heads"
     )
-    nested = reader.section("attn_config")
+    nested = reader.part("attn_config")
     if nested is not None and stated is None:
         stated = nested.size("kv_n_heads")
     shares_one = reader.flag("multi_query", default=model_type == "gpt_bigcode")
@@ -154,7 +154,7 @@ def _ffn(
     reader: ConfigReader, family: Family, model_type: str, *, hidden: int, has_experts: bool
 ) -> dict[str, Any]:
     """Width and kind of the feed-forward layers."""
-    nested = reader.section("ffn_config") or reader
+    nested = reader.part("ffn_config") or reader
     width = nested.size("intermediate_size", "n_inner", "ffn_hidden_size", "d_ff", "ffn_dim")
     ratio = reader.number("expansion_ratio", 0.0)
     if width is None and ratio:

@@ -104,6 +104,7 @@ FAMILIES: Final[dict[str, Family]] = {
     "deepseek_v2": Family(),
     "deepseek_v3": Family(),
     "kimi_k2": Family(),
+    "chatglm": Family(biases="qkv"),
     "glm4": Family(biases="qkv", norms_per_layer=4),
     "glm4_moe": Family(biases="qkv", qk_norm=True),
     "gemma": Family(is_tied=True),

@@ -412,3 +412,56 @@ def test_a_model_that_cannot_be_described_names_its_key(keys: dict[str, Any], fi
 def test_a_key_that_does_not_exist_is_refused() -> None:
     with pytest.raises(ValidationError, match="hiden"):
         ModelSpec.model_validate({"hiden": 4096})
+
+
+# Keys that stand elsewhere than usual
+
+
+def test_the_experts_of_dbrx_stand_in_its_ffn_config() -> None:
+    dbrx = {
+        "model_type": "dbrx",
+        "d_model": 6144,
+        "n_layers": 40,
+        "n_heads": 48,
+        "vocab_size": 100_352,
+        "max_seq_len": 32_768,
+        "attn_config": {"kv_n_heads": 8, "clip_qkv": 8, "rope_theta": 500_000},
+        "ffn_config": {"ffn_hidden_size": 10_752, "moe_num_experts": 16, "moe_top_k": 4},
+    }
+    model = described(dbrx)
+    assert model.counted_params == pytest.approx(131_596_523_520, rel=1e-5)
+    assert model.active_params == pytest.approx(36.5e9, rel=0.01)
+
+
+def test_a_nested_section_that_is_not_understood_is_said() -> None:
+    config = make_llama_config(model_type="new", ffn_config={"ffn_hidden_size": 8, "odd_width": 3})
+    assert "ffn_config.odd_width" in notes_of(config)
+
+
+def test_bloom_calls_its_width_n_embed() -> None:
+    bloom = {
+        "model_type": "bloom",
+        "n_embed": 14_336,
+        "n_layer": 70,
+        "num_attention_heads": 112,
+        "vocab_size": 250_880,
+        "seq_length": 2048,
+    }
+    assert described(bloom).counted_params == pytest.approx(176_247_271_424, rel=1e-6)
+
+
+def test_chatglm_is_gated_whatever_its_config_leaves_out() -> None:
+    glm_4_9b = {
+        "model_type": "chatglm",
+        "hidden_size": 4096,
+        "ffn_hidden_size": 13_696,
+        "num_layers": 40,
+        "num_attention_heads": 32,
+        "multi_query_attention": True,
+        "multi_query_group_num": 2,
+        "kv_channels": 128,
+        "padded_vocab_size": 151_552,
+        "add_qkv_bias": True,
+        "seq_length": 131_072,
+    }
+    assert described(glm_4_9b).counted_params == pytest.approx(9_399_951_360, rel=1e-5)
