@@ -203,6 +203,10 @@ def _table(content: bytes, file: str) -> tuple[list[str], Iterator[tuple[int, di
         raise PricesRefusedError(
             _("this is not UTF-8 text; save the table as CSV (UTF-8)."), file=file
         ) from error
+    if "\0" in text:
+        raise PricesRefusedError(
+            _("this holds a NUL, which no text has; save the table as CSV (UTF-8)."), file=file
+        )
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     try:
         header = [name.strip() for name in next(reader, [])]

@@ -38,6 +38,7 @@ def price_in_force(  # noqa: PLR0913  # a price's key has this many parts
     region: str = "",
     accelerator_key: str = "",
     purchase: str = ON_DEMAND,
+    unit: str = "",
 ) -> PriceRecord | None:
     """The price of one unit on a day; None where nobody stated one.
 
@@ -50,6 +51,7 @@ def price_in_force(  # noqa: PLR0913  # a price's key has this many parts
         record
         for record in prices_in_force(organisation_id, on=on, cost_class=cost_class)
         if record.purchase == purchase
+        and unit in ("", record.unit)
         and all(
             not wanted or not given or wanted == given
             for wanted, given in zip(asked, _place(record), strict=True)

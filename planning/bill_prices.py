@@ -63,6 +63,7 @@ def price_of(
         on=terms.on,
         provider=terms.provider,
         region=terms.region,
+        unit=unit,
     )
     if found is None or found.unit != unit:
         return Priced(

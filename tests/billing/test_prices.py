@@ -217,6 +217,7 @@ def test_a_wrong_row_refuses_the_file_and_says_where_and_what_to_do(changed, sai
     [
         (b"", "empty"),
         (b"\xff\xfe", "UTF-8"),
+        (price_csv(price_row(note="a\0b")), "NUL"),
         (b"cost_class,unit\n", "column price"),
         (price_csv(price_row(colour="red")), "column colour: there is no such column"),
         (b'cost_class,unit,price,valid_from,source\n"', "CSV"),
@@ -230,6 +231,19 @@ def test_what_is_no_price_list_is_refused(content, said):
 def test_a_book_cannot_take_the_name_of_the_shipped_list():
     with pytest.raises(PricesRefusedError, match="Shipped List"):
         add_prices(operator(), [price_wish()], book="Shipped List")
+
+
+def test_an_own_price_by_the_month_leaves_the_shipped_one_by_the_gigabyte():
+    add_price(
+        operator(),
+        price_wish("500", cost_class="logging", unit="month", accelerator_key=""),
+    )
+    asked = {"cost_class": "logging", "on": date(2026, 6, 1)}
+
+    by_month = price_in_force(builders.organisation().pk, unit="month", **asked)
+    by_gigabyte = price_in_force(builders.organisation().pk, unit="gb", **asked)
+    assert by_month.price == Money.of(500, "USD")
+    assert by_gigabyte.is_shipped
 
 
 def test_prices_are_each_organisations_own():

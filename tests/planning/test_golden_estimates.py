@@ -342,6 +342,9 @@ def test_the_answer_is_printed_before_the_exit(capsys: pytest.CaptureFixture[str
         ("lots USD", "amount and its currency"),
         ("5000000 dollars", "amount and its currency"),
         ("NaN USD", "amount and its currency"),
+        ("1,5 USD", "amount and its currency"),
+        ("-5 USD", "amount and its currency"),
+        ("\u0661 USD", "amount and its currency"),
     ],
 )
 def test_a_limit_of_another_currency_or_none_is_refused(limit: str, words: str) -> None:
@@ -357,7 +360,8 @@ def test_a_limit_without_a_price_is_refused(tmp_path: Path) -> None:
 
 def test_what_is_no_question_is_refused_by_the_name_of_the_file(tmp_path: Path) -> None:
     path = tmp_path / "spec.json"
-    for text, words in (("[1]", "one JSON object"), ("{", "is not JSON")):
+    deep = "[" * 200_000
+    for text, words in (("[1]", "one JSON object"), ("{", "is not JSON"), (deep, "is not JSON")):
         path.write_text(text, encoding="utf-8")
         with pytest.raises(CommandError, match=words):
             call_command("estimate", "--file", str(path), stdout=StringIO())

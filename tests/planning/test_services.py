@@ -7,7 +7,7 @@ from io import StringIO
 from typing import Any
 
 import pytest
-from django.core.management import call_command
+from django.core.management import CommandError, call_command
 from django.db import IntegrityError, InternalError, transaction
 
 from audit.models import AuditEntry
@@ -192,3 +192,19 @@ def test_the_command_drafts_approves_and_shows_a_version(project: Project) -> No
     assert [one["state"] for one in drafted["versions"]] == ["draft"]
     assert [one["state"] for one in approved["versions"]] == ["approved"]
     assert plan("show")["versions"] == approved["versions"]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("create", "--estimate", "xyz"), "invalid UUID value"),
+        (("approve", "--version", "0"), "No such plan version"),
+    ],
+)
+def test_a_name_that_nothing_has_is_refused_in_words(
+    project: Project, actor: Actor, words: tuple[str, ...], said: str
+) -> None:
+    make_draft(actor, project)
+    with pytest.raises(CommandError, match=said):
+        call_command("plan", *words, "--project", project.slug)
+    assert PlanVersion.objects.get().state == "draft"

@@ -1,6 +1,7 @@
 """manage.py estimate: answer a kickoff question from a file, standard input or a preset."""
 
 import json
+import re
 import sys
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -18,6 +19,8 @@ from projects.chosen_organisation import chosen_organisation
 from ui.console import JsonCommand
 
 _OVER: Final = 3
+# Commas only where they part thousands: 1,5 would be read as 15.
+_AMOUNT: Final = re.compile(r"([0-9]+|[0-9]{1,3}(,[0-9]{3})+)(\.[0-9]+)?([eE][0-9]{1,2})?")
 
 
 class Command(JsonCommand):
@@ -79,6 +82,8 @@ def _amount(text: str) -> Money:
     """An amount and its currency, such as 5000000 USD."""
     amount, _space, currency = text.strip().partition(" ")
     try:
+        if not _AMOUNT.fullmatch(amount):
+            raise MoneyError(amount)
         return Money.of(Decimal(amount.replace(",", "")), currency.strip())
     except (MoneyError, ArithmeticError) as error:
         raise CommandError(f"--fail-over {text!r}: write an amount and its currency") from error
@@ -87,11 +92,11 @@ def _amount(text: str) -> Money:
 def _read(name: str) -> dict[str, Any]:
     """The JSON object in a file or on standard input."""
     try:
-        text = sys.stdin.read() if name == "-" else Path(name).read_text(encoding="utf-8")
+        text = sys.stdin.read() if name == "-" else Path(name).read_text(encoding="utf-8-sig")
         document = json.loads(text)
     except OSError as error:
         raise CommandError(f"{name}: {error.strerror}") from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise CommandError(f"{name} is not JSON: {error}") from error
     if not isinstance(document, dict):
         raise CommandError(f"{name} must hold one JSON object")

@@ -2,6 +2,7 @@
 
 from datetime import UTC, date, datetime
 from typing import Any
+from uuid import UUID
 
 from django.core.management.base import CommandError, CommandParser
 from django.http import Http404
@@ -44,7 +45,7 @@ class Command(JsonCommand):
         super().add_arguments(parser)
         parser.add_argument("action", choices=("create", "approve", "show"))
         parser.add_argument("--project", required=True, metavar="SLUG")
-        parser.add_argument("--estimate", metavar="ID", help="create: a frozen estimate")
+        parser.add_argument("--estimate", metavar="ID", type=UUID, help="create: a frozen estimate")
         parser.add_argument("--preset", choices=sorted(PRESETS), help="create: or a preset")
         parser.add_argument("--starts-on", type=date.fromisoformat, metavar="YYYY-MM-DD")
         parser.add_argument(
@@ -101,7 +102,7 @@ class Command(JsonCommand):
 
     def _approve(self, actor: Actor, project: Project, options: dict[str, Any]) -> list[PlanRecord]:
         versions = PlanVersion.objects.filter(plan__project=project)
-        if options["number"]:
+        if options["number"] is not None:
             versions = versions.filter(number=options["number"])
         version = versions.first()
         if version is None:
