@@ -22,7 +22,7 @@ _CSV = {"accept": ".csv,text/csv"}
 
 
 def _date_input() -> forms.DateInput:
-    return forms.DateInput(attrs={"type": "date"})
+    return forms.DateInput(attrs={"type": "date"}, format="%Y-%m-%d")
 
 
 class _TextsForm(forms.Form):

@@ -101,7 +101,7 @@ class FactorForm(forms.Form):
     valid_from = forms.DateField(
         label=_("Holds from"),
         required=False,
-        widget=forms.DateInput(attrs={"type": "date"}),
+        widget=forms.DateInput(attrs={"type": "date"}, format="%Y-%m-%d"),
         help_text=_("A UTC day. Empty: it has always held."),
     )
     tier = forms.ChoiceField(label=_("How it is known"), choices=TIERS)
@@ -122,12 +122,13 @@ class AssignForm(forms.Form):
 
     project = forms.ChoiceField(label=_("Project"))
     start_on = forms.DateField(
-        label=_("First day (UTC)"), widget=forms.DateInput(attrs={"type": "date"})
+        label=_("First day (UTC)"),
+        widget=forms.DateInput(attrs={"type": "date"}, format="%Y-%m-%d"),
     )
     end_on = forms.DateField(
         label=_("Last day (UTC)"),
         required=False,
-        widget=forms.DateInput(attrs={"type": "date"}),
+        widget=forms.DateInput(attrs={"type": "date"}, format="%Y-%m-%d"),
         help_text=_("Empty while they still work for it."),
     )
     node = forms.ChoiceField(label=_("Devices"), required=False)

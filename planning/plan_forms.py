@@ -21,7 +21,8 @@ class DraftPlanForm(forms.Form):
 
     project = forms.ChoiceField(label=_("Project"))
     starts_on = forms.DateField(
-        label=_("Main run starts on"), widget=forms.DateInput(attrs={"type": "date"})
+        label=_("Main run starts on"),
+        widget=forms.DateInput(attrs={"type": "date"}, format="%Y-%m-%d"),
     )
     level = forms.ChoiceField(
         label=_("Percentile that is planned"),
@@ -87,9 +88,11 @@ class _LineFields(forms.Form):
         max_digits=38,
         widget=forms.NumberInput(attrs={"step": "any", "inputmode": "decimal"}),
     )
-    starts_on = forms.DateField(label=_("From"), widget=forms.DateInput(attrs={"type": "date"}))
+    starts_on = forms.DateField(
+        label=_("From"), widget=forms.DateInput(attrs={"type": "date"}, format="%Y-%m-%d")
+    )
     ends_on = forms.DateField(
-        label=_("To (exclusive)"), widget=forms.DateInput(attrs={"type": "date"})
+        label=_("To (exclusive)"), widget=forms.DateInput(attrs={"type": "date"}, format="%Y-%m-%d")
     )
     place = forms.ChoiceField(label=_("Counts"), required=False, choices=PLACES)
 
@@ -159,10 +162,14 @@ class NewLineForm(_LineFields):
 
     name = forms.CharField(label=_("Name"), max_length=120)
     starts_on = forms.DateField(
-        label=_("From"), required=False, widget=forms.DateInput(attrs={"type": "date"})
+        label=_("From"),
+        required=False,
+        widget=forms.DateInput(attrs={"type": "date"}, format="%Y-%m-%d"),
     )
     ends_on = forms.DateField(
-        label=_("To (exclusive)"), required=False, widget=forms.DateInput(attrs={"type": "date"})
+        label=_("To (exclusive)"),
+        required=False,
+        widget=forms.DateInput(attrs={"type": "date"}, format="%Y-%m-%d"),
     )
 
     def line(self) -> NewLine:
