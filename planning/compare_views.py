@@ -17,6 +17,7 @@ from planning.comparison import (
     found_rows,
     pictures,
 )
+from planning.estimate_page import findings_of
 from planning.estimating import Answer
 from planning.input_words import input_name
 from planning.models import Estimate
@@ -79,9 +80,7 @@ def _context(chosen: list[Estimate]) -> dict[str, Any]:
                 "letter": letter,
                 "estimate": one,
                 "findings": [
-                    finding
-                    for finding in one.result["warnings"]
-                    if finding["severity"] in ("red", "amber")
+                    finding for finding in findings_of(one.result) if finding["severity"] != "info"
                 ],
             }
             for letter, one in zip(LETTERS, chosen, strict=False)

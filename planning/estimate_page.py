@@ -44,7 +44,7 @@ def answer_context(answer: Answer) -> dict[str, Any]:
         "document": document,
         "currency": answer.currency or "",
         "headline": list(_headline(document)),
-        "findings": _findings(document),
+        "findings": findings_of(document),
         "tornadoes": list(_tornadoes(document, {step.key: step.value for step in steps})),
         "programme": _programme(document),
         "flop_terms": flop_terms(document),
@@ -115,7 +115,7 @@ def _drawn(places: dict[str, float]) -> dict[str, str]:
     return {name: f"{place:.2f}" for name, place in places.items()}
 
 
-def _findings(document: dict[str, Any]) -> list[dict[str, str]]:
+def findings_of(document: dict[str, Any]) -> list[dict[str, str]]:
     """Warnings with their tone and word, most severe first as they come."""
     bill, own = document.get("bill") or {}, document.get("own_hardware") or {}
     around = [

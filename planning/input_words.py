@@ -52,7 +52,10 @@ def input_name(path: str) -> str:
         "seed": _("Seed"),
     }
     name = words.get(head, head)
-    return f"{name}: {rest.replace('.', ' ')}" if rest else name
+    place, _dot, within = rest.partition(".")
+    if place.isdigit():
+        name, rest = f"{name} {int(place) + 1}", within
+    return f"{name}: {rest.replace('.', ' ').replace('_', ' ')}" if rest else name
 
 
 def input_value(path: str, value: Any) -> str:
