@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from decimal import Decimal
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -153,19 +153,19 @@ def estimate_training(spec: EstimateSpec) -> EstimateResult:
     draws = _draw_all(spec, {**beliefs, "development_ratio": spec.development_ratio})
     samples = _samples(spec, ideal_h=ideal_h, draws=draws)
     main = samples.pop("cost", None) if spec.price_ratio.is_certain else samples.get("cost")
-    programme = None if main is None else _programme_draws(spec, main, draws)
-    found = _percentiles(samples | ({} if programme is None else {"programme": programme}))
+    found = _percentiles(samples, dtype=np.float32)
     hours = found["accelerator_h"]
+    cost = _main_cost(spec, hours, found.get("cost"))
     return EstimateResult(
         flop=flop,
         accelerator_h=hours,
         days=None
         if spec.accelerators is None
         else hours.scaled(1 / spec.accelerators / HOURS_PER_DAY),
-        cost=(cost := _main_cost(spec, hours, found.get("cost"))),
+        cost=cost,
         programme=None
-        if cost is None or programme is None
-        else _programme(programme, found["programme"], main_run=cost.p50),
+        if cost is None or main is None
+        else _programme(spec, main, draws, main_run=cost.p50),
         tornado=_tornadoes(spec, beliefs, ideal_h=ideal_h),
         **{name: found.get(name) for name in _PHYSICAL},
     )
@@ -259,7 +259,7 @@ def _samples(
 
 
 def _programme_draws(
-    spec: EstimateSpec, main: Draws | float, draws: Mapping[str, Draws]
+    spec: EstimateSpec, main: Draws | float, draws: Mapping[str, Draws], *, main_p50: float
 ) -> Draws | float:
     """Main run and the other lines without contingency; those follow the median main run."""
     around = above = 0.0
@@ -269,15 +269,17 @@ def _programme_draws(
         if rule.key not in ("main_run", "contingency"):
             around += share
     fixed = 0.0 if spec.fixed_lines is None else float(spec.fixed_lines.amount)
-    planned = around * float(np.median(main)) + fixed
+    planned = around * main_p50 + fixed
     return main + planned * draws.get("development_ratio", spec.development_ratio.median)
 
 
-def _percentiles(samples: Mapping[str, Draws | float]) -> dict[str, Percentiles]:
+def _percentiles(
+    samples: Mapping[str, Draws | float], *, dtype: type[np.floating[Any]]
+) -> dict[str, Percentiles]:
     """P10, P50, P80, P90 and mean of each result; all results are sorted in one go.
 
-    Sorted as 32-bit floats, in half the time: what that rounds, 6e-8, is far below what another
-    seed would move.
+    Physical quantities are sorted as 32-bit floats, in half the time: what that rounds, 6e-8, is
+    far below what another seed would move.
     """
     found = {
         name: Percentiles(p10=value, p50=value, p80=value, p90=value, mean=value)
@@ -287,7 +289,7 @@ def _percentiles(samples: Mapping[str, Draws | float]) -> dict[str, Percentiles]
     names = [name for name in samples if name not in found]
     if not names:
         return found
-    table = np.empty((len(names), np.size(samples[names[0]])), dtype=np.float32)
+    table = np.empty((len(names), np.size(samples[names[0]])), dtype=dtype)
     for row, name in enumerate(names):
         table[row] = samples[name]
     means = table.mean(axis=1, dtype=np.float64).tolist()
@@ -299,7 +301,7 @@ def _percentiles(samples: Mapping[str, Draws | float]) -> dict[str, Percentiles]
     return found
 
 
-def _at(table: NDArray[np.float32], level: float) -> Draws:
+def _at(table: NDArray[np.floating[Any]], level: float) -> Draws:
     """One percentile of each row of a table whose rows are sorted, linear between draws."""
     place = level * (table.shape[1] - 1)
     below = math.floor(place)
@@ -337,13 +339,18 @@ def _cents(amount: float, currency: str) -> Money:
     )
 
 
-def _programme(draws: Draws | float, found: Percentiles, *, main_run: Money) -> ProgrammeResult:
+def _programme(
+    spec: EstimateSpec, main: Draws | float, draws: Mapping[str, Draws], *, main_run: Money
+) -> ProgrammeResult:
     """The programme's cost, its reserve, and how likely it ends inside each multiple."""
-    limits = [float(multiple) * float(main_run.amount) for multiple in REFERENCE_BAND]
+    median = float(main_run.amount)
+    drawn = _programme_draws(spec, main, draws, main_p50=median)
+    found = _percentiles({"programme": drawn}, dtype=np.float64)["programme"]
+    limits = [float(multiple) * median for multiple in REFERENCE_BAND]
     return ProgrammeResult(
         cost=_money(found, main_run.currency),
         contingency=_cents(found.p80 - found.p50, main_run.currency),
-        inside_fraction=tuple(float(np.mean(draws <= limit)) for limit in limits),
+        inside_fraction=tuple(float(np.mean(drawn <= limit)) for limit in limits),
     )
 
 

@@ -71,7 +71,7 @@ def estimate_read_config(request: HttpRequest) -> HttpResponse:
     except (ConfigError, _UnreadableError) as error:
         return _unread(request, str(error))
     if not request.headers.get("HX-Request"):
-        return _opened(read)
+        return _opened(request, read)
     initial = model_initial(read.model) | {"model_way": SHAPE, "seq_len": read.seq_len}
     context = {"form": EstimateForm(initial=initial), "read": read, "found": _found_in(read)}
     return render(request, "planning/_model.html", context)
@@ -101,10 +101,14 @@ def _config(request: HttpRequest) -> Any:
         raise _UnreadableError(_("This is no JSON: %(why)s") % {"why": error}) from error
 
 
-def _opened(read: ConfigRead) -> HttpResponse:
+def _opened(request: HttpRequest, read: ConfigRead) -> HttpResponse:
     """Without script: the usual question with this model in it."""
     document = PRESETS[DEFAULT_PRESET] | {"model": read.model, "seq_len": read.seq_len}
-    return redirect(f"{reverse('estimate_new')}?q={packed(parse_request(document))}")
+    try:
+        question = parse_request(document)
+    except SpecError as error:
+        return _unread(request, str(error))
+    return redirect(f"{reverse('estimate_new')}?q={packed(question)}")
 
 
 def _unread(request: HttpRequest, why: str) -> HttpResponse:

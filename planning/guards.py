@@ -11,11 +11,13 @@ from typing import Any, Final
 
 from django.utils.translation import gettext as _
 
+from billing.price_records import PriceRecord
 from formulae.beliefs import Belief, Triangular
 from formulae.compute import training_steps
 from formulae.estimate import EstimateResult
 from formulae.flop_terms import model_flop_per_token
 from formulae.memory import MemoryLevel, MemoryNeed, MemoryScreen, screen_memory
+from formulae.money import Money
 from formulae.thresholds import training_compute_threshold
 from formulae.units import FLOP_PER_TFLOP, QuantityError
 from planning.inputs import Inputs
@@ -29,6 +31,9 @@ _LEAST_MFU: Final = 0.05
 _LEAST_TOKENS_PER_PARAM: Final = 1.0
 _FLOP_DIFFERENCE: Final = 0.05
 _HIGHEST_PRICE: Final = 100
+_FAR_ABOVE: Final = 4
+_HARD_CURRENCIES: Final = ("USD", "EUR", "GBP", "CHF")
+_HIGHEST_POWER: Final = 1.2
 
 
 class Severity(StrEnum):
@@ -236,11 +241,31 @@ def _about_place(inputs: Inputs) -> Iterator[Warned]:
             message=_("No power or TDP of %(name)s is known: give power_w for energy and carbon.")
             % {"name": inputs.accelerator.name},
         )
+    yield from _about_power(inputs)
     if inputs.spec.g_per_kwh is None:
         yield Warned(
             code="grid_missing",
             severity=Severity.INFO,
             message=_("Without region or grid_g_per_kwh there are no emissions."),
+        )
+
+
+def _about_power(inputs: Inputs) -> Iterator[Warned]:
+    """A mean power above what the accelerator may draw: a node's, perhaps."""
+    power, limit_w = inputs.spec.power_w, inputs.accelerator.max_power_w or inputs.accelerator.tdp_w
+    if power is not None and limit_w is not None and power.median > limit_w * _HIGHEST_POWER:
+        yield Warned(
+            code="power_high",
+            severity=Severity.AMBER,
+            message=_(
+                "%(power)s W is above the %(limit)s W that one %(name)s may draw: is it the power "
+                "of a node?"
+            )
+            % {
+                "power": f"{power.median:,.0f}",
+                "limit": f"{limit_w:,.0f}",
+                "name": inputs.accelerator.name,
+            },
         )
 
 
@@ -263,7 +288,7 @@ def _about_price(inputs: Inputs) -> Iterator[Warned]:
             or _("No price book has %(name)s: without a price there is no cost, and no plan.")
             % {"name": inputs.accelerator.name},
         )
-    elif price.amount > _HIGHEST_PRICE:
+    elif _is_far_above(price, inputs.book_price):
         yield Warned(
             code="price_high",
             severity=Severity.AMBER,
@@ -272,6 +297,13 @@ def _about_price(inputs: Inputs) -> Iterator[Warned]:
             )
             % {"price": format(price.amount.normalize(), "f"), "currency": price.currency},
         )
+
+
+def _is_far_above(price: Money, book: PriceRecord | None) -> bool:
+    """Whether a price is several times the book's, or without one in its currency, implausible."""
+    if book is None or book.price.currency != price.currency:
+        return price.currency in _HARD_CURRENCIES and price.amount > _HIGHEST_PRICE
+    return price.amount > book.price.amount * _FAR_ABOVE
 
 
 def _about_compute(result: EstimateResult) -> Iterator[Warned]:

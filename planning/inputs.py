@@ -55,6 +55,7 @@ class Inputs:
     failures: GoodputBreakdown | None
     on: date
     price_source: str
+    book_price: PriceRecord | None
     precision: str
     is_precision_assumed: bool
     priors: tuple[Prior, ...] = field(default=())
@@ -124,6 +125,7 @@ def resolve(organisation_id: UUID, request: EstimateRequest, *, as_of: datetime)
         failures=failures,
         on=on,
         price_source=price_source,
+        book_price=_book_price(organisation_id, request, named.spec, place, on=on)[0],
         precision=precision,
         is_precision_assumed=request.precision is None,
         priors=tuple(chosen.priors),

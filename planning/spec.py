@@ -69,7 +69,7 @@ class Range(BaseModel):
         return self
 
 
-Quantity = float | Range
+Quantity = Annotated[float, Field(strict=True)] | Range
 
 
 class Reliability(BaseModel):
@@ -89,7 +89,7 @@ class LineSpec(BaseModel):
     model_config = _STRICT
     key: str = Field(pattern=r"^[a-z0-9_-]{1,40}$")
     name: str = Field(default="", max_length=120)
-    fraction: Annotated[Decimal, Field(ge=0, le=100)] | None = None
+    fraction: Annotated[Decimal, Field(ge=0, le=10)] | None = None
     base: Literal["main_run", "subtotal"] = "main_run"
     amount: MoneySpec | None = None
     in_programme: bool = True

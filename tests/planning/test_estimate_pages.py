@@ -367,3 +367,9 @@ def test_the_chapters_figures_are_shown_printed_exact_and_corrected(client: Clie
     page = client.get("/estimates/chapter/").content.decode()
     for text in ("6.00 × 10²⁴", "124.61", "1.86×", "126.3", "$382,807"):
         assert text.replace(" ", "\xa0") in page or text in page
+
+
+def test_a_config_of_impossible_size_is_refused_without_script_too(client: Client) -> None:
+    config = LLAMA | {"hidden_size": 999_999_999}
+    page = client.post("/estimates/read-config/", {"config_text": json.dumps(config)})
+    assert page.status_code in (200, 302)

@@ -229,9 +229,16 @@ GUARDS: list[tuple[str, str, dict[str, Any], dict[str, Any]]] = [
     (
         "price_high",
         "amber",
-        {"price_per_accelerator_hour": {"amount": "100.01", "currency": "USD"}},
-        {"price_per_accelerator_hour": {"amount": "99", "currency": "USD"}},
+        {"price_per_accelerator_hour": {"amount": "55.04", "currency": "USD"}},
+        {"price_per_accelerator_hour": {"amount": "6.88", "currency": "USD"}},
     ),
+    (
+        "price_high",
+        "amber",
+        {"price_per_accelerator_hour": {"amount": "100.01", "currency": "EUR"}},
+        {"price_per_accelerator_hour": {"amount": "1100", "currency": "JPY"}},
+    ),
+    ("power_high", "amber", {"power_w": 1300}, {"power_w": 700}),
     ("grid_missing", "info", {"grid_g_per_kwh": None}, {"region": "SWE", "grid_g_per_kwh": None}),
     ("count_missing", "info", {"accelerator_count": None}, {"accelerator_count": 1}),
     ("few_tokens", "amber", {"tokens": 9e9}, {"tokens": 11e9}),
