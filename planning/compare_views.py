@@ -123,6 +123,8 @@ def _found_name(key: str) -> str:
         "accelerator_h": _("Accelerator-hours"),
         "cost": _("Main run, 1.0×"),
         "programme": _("Programme before contingency"),
+        "listed": _("Programme as listed, with contingency"),
+        "all_in": _("All in, with the bill around"),
         "contingency": _("Contingency, P80 less P50"),
         "bill": _("Bill around the accelerators"),
         "facility_energy_kwh": _("Facility energy"),

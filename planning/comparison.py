@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any, Final
 
+from formulae.money import exact_sum
 from formulae.units import EXACT, FLOP_PER_TFLOP
 from planning.estimating import Answer
 
@@ -104,7 +105,9 @@ _FOUND: Final = (
     ("cost", "money"),
     ("programme", "money"),
     ("contingency", "money"),
+    ("listed", "money"),
     ("bill", "money"),
+    ("all_in", "money"),
     ("facility_energy_kwh", "kwh"),
     ("scope_2_location_kgco2e", "kgco2e"),
     ("scope_2_market_kgco2e", "kgco2e"),
@@ -210,11 +213,32 @@ def _amount(name: str, key: str) -> Callable[[Compared], FoundCell]:
     return read
 
 
+def _listed(one: Compared) -> FoundCell:
+    """The programme as its lines say, contingency among them, at the median main run."""
+    cost = one.answer.document.get("cost")
+    if cost is None:
+        return FoundCell(p50=None)
+    amounts = [Decimal(line["amount"]) for line in cost["lines"] if line["in_programme"]]
+    return FoundCell(p50=exact_sum(amounts), currency=cost["currency"])
+
+
+def _all_in(one: Compared) -> FoundCell:
+    """Every line with the bill around; not known while a line of the bill has no price."""
+    cost, bill = one.answer.document.get("cost"), one.answer.document.get("bill")
+    if cost is None or (bill is not None and bill["total"] is None):
+        return FoundCell(p50=None)
+    amounts = [Decimal(line["amount"]) for line in cost["lines"]]
+    around = [] if bill is None else [Decimal(bill["total"])]
+    return FoundCell(p50=exact_sum(amounts + around), currency=cost["currency"])
+
+
 _MONEY: Final[dict[str, Callable[[Compared], FoundCell]]] = {
     "cost": _amounts("cost"),
     "programme": _amounts("programme"),
     "contingency": _amount("programme", "contingency_p80_less_p50"),
+    "listed": _listed,
     "bill": _amount("bill", "total"),
+    "all_in": _all_in,
 }
 
 

@@ -96,8 +96,7 @@ def resolve(organisation_id: UUID, request: EstimateRequest, *, as_of: datetime)
     training = _training(
         request, named.spec, model, terms, precision=precision, peak=peak, year=on.year
     )
-    embodied = embodied_factor(named.spec.key)
-    chosen = Chosen()
+    embodied, chosen = embodied_factor(named.spec.key), Chosen()
     beliefs = physical_beliefs(chosen, request, named.spec, factors, embodied)
     beliefs["step_mfu"] = chosen.given_or(request.step_mfu, training.step_mfu)
     beliefs["goodput"], failures = _goodput(chosen, request, named.spec, training)

@@ -53,7 +53,9 @@ def evidence_finding(key: str) -> str:
         "llama-1": _(
             "Five months on 2,048 accelerators took 3.4 times the energy of the four final runs."
         ),
-        "olmo-3": _("All but 17.8 %, the final run, was development: 1 / (1 − 0.822) = 5.618 in all."),
+        "olmo-3": _(
+            "All but 17.8 %, the final run, was development: 1 / (1 − 0.822) = 5.618 in all."
+        ),
     }.get(key, "")
 
 

@@ -74,6 +74,25 @@ def test_differences_are_absolute_and_relative_to_the_first(alice: User) -> None
     assert cells[1].change_fraction == pytest.approx(0.4 / 0.45 - 1, abs=1e-6)
 
 
+def test_the_programme_as_listed_and_all_in_are_the_sums_of_their_lines(alice: User) -> None:
+    storage = [
+        {
+            "tier": "warm",
+            "terabytes": "100",
+            "months": "2",
+            "price_per_tb_month": {"amount": "23", "currency": "USD"},
+        }
+    ]
+    (one,) = made(alice, 1, storage=storage)
+    rows = found_rows(compared(one, one))
+    main = Decimal(one.result["cost"]["p50"])
+    listed, all_in = (row(rows, key).cells[0] for key in ("listed", "all_in"))
+    assert isinstance(listed, FoundCell)
+    assert isinstance(all_in, FoundCell)
+    assert listed.p50 == main * Decimal("1.74")
+    assert all_in.p50 == main * Decimal("1.74") + 4600
+
+
 def test_money_of_two_currencies_is_shown_and_not_subtracted(alice: User) -> None:
     (dollars,) = made(alice, 1)
     (euros,) = made(alice, 1, **EURO)
