@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from formulae.beliefs import Belief, Certain, LogNormal, Triangular, quantile_of
+from formulae.beliefs import Belief, Certain, LogNormal, Triangular
 from formulae.money import Money
 from formulae.plan_lines import PLAN_LINES, PlanLineRule
 
@@ -116,7 +116,7 @@ def _values(given: object) -> Iterator[object]:
     elif isinstance(given, LogNormal):
         yield min(given.median, given.ceiling)
     elif hasattr(given, "draw"):
-        yield quantile_of(given, 0.5)  # type: ignore[arg-type]
+        yield given.median  # type: ignore[attr-defined]
     else:
         yield given
 

@@ -6,7 +6,7 @@ from decimal import Decimal
 from enum import StrEnum
 from typing import Final
 
-from formulae.money import Money, sum_money
+from formulae.money import Money, exact_sum, sum_money
 from formulae.units import QuantityError
 
 
@@ -142,9 +142,8 @@ def programme_multiple(rules: Sequence[PlanLineRule] = PLAN_LINES) -> Decimal:
     >>> programme_multiple() == Decimal("1.74")
     True
     """
-    return sum(
-        (line.amount.amount for line in plan_lines(Money.of(1, "XXX"), rules)), Decimal(0)
-    ).normalize()
+    lines = plan_lines(Money.of(1, "XXX"), rules)
+    return exact_sum(line.amount.amount for line in lines).normalize()
 
 
 def evidence_preset(key: str) -> EvidencePreset:

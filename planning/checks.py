@@ -74,15 +74,15 @@ def _main_run_is_the_estimates(plan: PlanRecord, answer: dict[str, Any]) -> list
 
 
 def _quantities_follow_the_money(plan: PlanRecord) -> list[Finding]:
-    """A programme line has its share of the main run's energy and carbon; the bill has none."""
+    """A programme line has its share of the main run's energy and carbon; the bill's is unknown."""
     findings = []
     for line in plan.lines:
-        share = line.amount / plan.main_run_cost if line.in_programme else Decimal(0)
+        share = line.amount / plan.main_run_cost if line.in_programme else None
         for name, main_run, found in (
             ("energy", plan.main_run_facility_energy_kwh, line.facility_energy_kwh),
             ("carbon", plan.main_run_kgco2e, line.kgco2e),
         ):
-            expected = None if main_run is None else main_run * float(share)
+            expected = None if main_run is None or share is None else main_run * float(share)
             if expected is None or found is None:
                 is_same = expected is found
             else:

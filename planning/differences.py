@@ -64,11 +64,6 @@ class LineDifference:
     amount_change: Decimal | None
 
     @property
-    def is_amount_changed(self) -> bool:
-        """Whether money moved."""
-        return self._differs("amount")
-
-    @property
     def is_share_changed(self) -> bool:
         """Whether base or fraction moved."""
         return self._differs("base") or self._differs("fraction")

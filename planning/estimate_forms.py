@@ -6,7 +6,6 @@ from typing import Any, Final
 from django import forms
 from django.utils.translation import gettext_lazy as _
 
-from formulae.plan_lines import EVIDENCE_PRESETS
 from planning.estimate_bill_fields import bill_document, bill_fields, bill_initial
 from planning.estimate_fields import (
     CountField,
@@ -305,8 +304,3 @@ def model_initial(model: dict[str, Any]) -> dict[str, Any]:
             shape[name] = "" if value is usual else str(value).lower()
     initial["model_way"] = SHAPE if shape or rest else COUNTS
     return initial | shape | {"model_extra": rest}
-
-
-def preset_names() -> dict[str, str]:
-    """Source and finding of each evidence preset, by key."""
-    return {preset.key: f"{preset.source}: {preset.finding}" for preset in EVIDENCE_PRESETS}

@@ -100,11 +100,6 @@ def warnings_of(inputs: Inputs, result: EstimateResult) -> tuple[Warned, ...]:
     return tuple(sorted(found, key=lambda warned: -order.index(warned.severity)))
 
 
-def blocks_approval(warnings: list[dict[str, Any]]) -> bool:
-    """Whether a frozen answer holds a red finding."""
-    return any(warning["severity"] == Severity.RED for warning in warnings)
-
-
 def _about_names(inputs: Inputs) -> Iterator[Warned]:
     if inputs.named.assumed:
         yield Warned(
@@ -116,6 +111,15 @@ def _about_names(inputs: Inputs) -> Iterator[Warned]:
             severity=Severity.INFO,
             message=_("No precision was given: %(precision)s is assumed.")
             % {"precision": inputs.precision},
+        )
+    if inputs.failures is None and inputs.request.accelerator_count is not None:
+        yield Warned(
+            code="failures_leave_nothing",
+            severity=Severity.AMBER,
+            message=_(
+                "At this many accelerators the published failure and restart times leave no useful "
+                "time: give reliability."
+            ),
         )
     if inputs.request.accelerator_count is None:
         yield Warned(

@@ -141,11 +141,17 @@ def recompute(version: PlanVersion) -> None:
         elif line.base == LineBase.SUBTOTAL and line.fraction is not None:
             line.amount = _times(subtotal, line.fraction)
         subtotal = EXACT.add(subtotal, line.amount)
-        share = float(line.amount / version.main_run_cost) if line.in_programme else 0.0
-        energy, carbon = version.main_run_facility_energy_kwh, version.main_run_kgco2e
-        line.facility_energy_kwh = None if energy is None else energy * share
-        line.kgco2e = None if carbon is None else carbon * share
+        share = float(line.amount / version.main_run_cost) if line.in_programme else None
+        line.facility_energy_kwh = _part(version.main_run_facility_energy_kwh, share)
+        line.kgco2e = _part(version.main_run_kgco2e, share)
         line.save()
+
+
+def _part(main_run: float | None, share: float | None) -> float | None:
+    """A share of the main run's energy or carbon. What storage or egress take is not known, and
+    not zero.
+    """
+    return None if main_run is None or share is None else main_run * share
 
 
 def _times(amount: Decimal, fraction: Decimal) -> Decimal:

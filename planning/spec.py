@@ -219,7 +219,10 @@ def parse_request(document: dict[str, Any]) -> EstimateRequest:
                 continue
             where = [str(part) for part in found["loc"] if not _is_branch(part)]
             field = ".".join(where) or "spec"
-            problems.setdefault(field, found["msg"].removeprefix("Value error, "))
+            why = found["msg"].removeprefix("Value error, ")
+            if found["type"] == "less_than_equal" and field.endswith("fraction"):
+                why += ". " + _("Write a fraction: 0.8 is 80 %.")
+            problems.setdefault(field, why)
         raise SpecError(problems) from error
 
 

@@ -4,9 +4,9 @@ Quantities of requests and transfer are totals over the project; storage is kept
 """
 
 from decimal import Decimal
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from formulae.money import Money
 from formulae.storage import BYTES_PER_MEGABYTE, requests_for
@@ -183,25 +183,6 @@ class WholeBillError(ValueError):
     def __init__(self, problems: dict[str, str]) -> None:
         super().__init__("; ".join(f"{field}: {why}" for field, why in problems.items()))
         self.problems = problems
-
-
-def parse_whole_bill(document: dict[str, Any]) -> WholeBillSpec:
-    """Check the shape of the bill's keys of a SPEC.
-
-    Raises:
-        WholeBillError: names each wrong field by its path, such as storage.0.terabytes, and why.
-    """
-    try:
-        return WholeBillSpec.model_validate(document)
-    except ValidationError as error:
-        problems: dict[str, str] = {}
-        for found in error.errors():
-            path = ".".join(str(step) for step in found["loc"]) or "spec"
-            why = found["msg"].removeprefix("Value error, ")
-            if found["type"] == "less_than_equal" and path.rpartition("_")[2] == "fraction":
-                why += ". Write a fraction: 80 % is 0.8"
-            problems.setdefault(path, why)
-        raise WholeBillError(problems) from error
 
 
 def _bytes_of(megabytes: Decimal) -> int:

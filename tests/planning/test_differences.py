@@ -49,7 +49,7 @@ def test_a_changed_amount_is_told_with_its_change() -> None:
         Change.CHANGED,
         Decimal("10.5"),
     )
-    assert line.is_amount_changed
+    assert line.amount_change
     assert not line.are_dates_changed
     assert not line.is_share_changed
 

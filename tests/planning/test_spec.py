@@ -239,6 +239,12 @@ GUARDS: list[tuple[str, str, dict[str, Any], dict[str, Any]]] = [
         {"price_per_accelerator_hour": {"amount": "1100", "currency": "JPY"}},
     ),
     ("power_high", "amber", {"power_w": 1300}, {"power_w": 700}),
+    (
+        "failures_leave_nothing",
+        "amber",
+        {"accelerator_count": 1_000_000},
+        {"accelerator_count": 16_384},
+    ),
     ("grid_missing", "info", {"grid_g_per_kwh": None}, {"region": "SWE", "grid_g_per_kwh": None}),
     ("count_missing", "info", {"accelerator_count": None}, {"accelerator_count": 1}),
     ("few_tokens", "amber", {"tokens": 9e9}, {"tokens": 11e9}),

@@ -11,12 +11,15 @@ from billing import price_selectors
 from billing.price_records import Converted, ExchangeRateRecord, PriceRecord
 from formulae.money import Money
 from planning.own_hardware import OwnPower, own_hardware
+from planning.spec import SpecError, parse_request
 from planning.whole_bill import BillTerms, WholeBill, bill_lines
-from planning.whole_bill_spec import WholeBillError, WholeBillSpec, parse_whole_bill
+from planning.whole_bill_spec import WholeBillError, WholeBillSpec
 
 ORGANISATION = UUID(int=1)
 ON = date(2026, 10, 1)
 POWER = OwnPower(power_w=700, host_factor=1.5, pue=1.2)
+
+QUESTION = {"model": {"params": 7e9}, "tokens": 1e12, "accelerator": "H100"}
 
 
 def usd(amount: str | int) -> Money:
@@ -75,7 +78,7 @@ def books(monkeypatch: pytest.MonkeyPatch) -> dict[str, PriceRecord]:
 
 
 def draw(document: dict[str, Any], **terms: Any) -> WholeBill:
-    return bill_lines(ORGANISATION, parse_whole_bill(document), make_terms(**terms))
+    return bill_lines(ORGANISATION, WholeBillSpec.model_validate(document), make_terms(**terms))
 
 
 def money(amount: str, currency: str = "USD") -> dict[str, str]:
@@ -306,8 +309,8 @@ def test_an_amount_too_large_to_be_money_names_its_line() -> None:
     ],
 )
 def test_what_cannot_be_meant_is_refused_by_its_path(document: dict[str, Any], path: str) -> None:
-    with pytest.raises(WholeBillError) as refused:
-        parse_whole_bill(document)
+    with pytest.raises(SpecError) as refused:
+        parse_request(QUESTION | document)
     (found,) = refused.value.problems
     assert found == path or found.startswith(f"{path}.fraction")
 
@@ -323,7 +326,7 @@ def own(**fields: Any) -> dict[str, Any]:
 
 
 def price_own(power: OwnPower = POWER, **fields: Any) -> Any:
-    spec = parse_whole_bill({"on_premises": own(**fields)}).on_premises
+    spec = WholeBillSpec.model_validate({"on_premises": own(**fields)}).on_premises
     assert spec is not None
     return own_hardware(ORGANISATION, spec, make_terms(), power)
 
@@ -374,8 +377,8 @@ def test_a_pue_below_1_is_refused() -> None:
 
 
 def test_80_meant_as_a_fraction_is_caught_with_the_way_out() -> None:
-    with pytest.raises(WholeBillError, match=r"on_premises.utilisation_fraction.*80 % is 0.8"):
-        parse_whole_bill({"on_premises": own(utilisation_fraction=80)})
+    with pytest.raises(SpecError, match=r"on_premises.utilisation_fraction.*0.8 is 80 %"):
+        parse_request(QUESTION | {"on_premises": own(utilisation_fraction=80)})
 
 
 @pytest.mark.django_db
