@@ -9,7 +9,7 @@ from uuid import UUID
 from audit.records import Finding
 from billing.expressions import DAILY_KEYS, allocated, daily_costs
 from billing.models import ChargeSlice, DailyCost, PeriodVersion
-from billing.records import COST_COLUMNS, RuleRecord
+from billing.records import COST_COLUMNS, RuleCondition, RuleRecord
 from billing.selectors import newest_rule_set, published_versions, rules_of
 from formulae.units import EXACT
 from lake import store
@@ -131,13 +131,17 @@ def _plus(left: Any, right: Any) -> Any:
 def _project_of(row: Mapping[str, Any], rules: Sequence[RuleRecord]) -> str | None:
     """The first rule's project, decided without the engine."""
     for rule in rules:
-        if rule.match == "tag":
-            value = dict(row["tags"] or ()).get(rule.key)
-        else:
-            value = row["resource_id" if rule.match == "resource" else "sub_account_id"]
-        if value is not None and rule.value in ("*", value):
-            return str(rule.project_id)
+        if all(_holds(row, one) for one in rule.conditions):
+            return str(rule.targets[0].project_id)
     return None
+
+
+def _holds(row: Mapping[str, Any], condition: RuleCondition) -> bool:
+    if condition.field == "tag":
+        value = dict(row["tags"] or ()).get(condition.key)
+    else:
+        value = row["resource_id" if condition.field == "resource" else "sub_account_id"]
+    return value is not None and condition.value in ("*", value)
 
 
 def _differences(code: str, where: str, expected: Sums, found: Sums) -> list[Finding]:

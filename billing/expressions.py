@@ -9,7 +9,7 @@ import ibis
 
 from billing.adapters.layout import Layout
 from billing.columns import CHARGE_COLUMNS, UNKNOWN
-from billing.records import COST_COLUMNS, MONEY_TYPE, Kind, RuleRecord
+from billing.records import COST_COLUMNS, MONEY_TYPE, Kind, RuleCondition, RuleRecord
 
 ANY_VALUE: Final = "*"
 MAP_TYPE: Final = "map<string, string>"
@@ -114,21 +114,27 @@ def allocated(charges: ibis.Table, rules: Sequence[RuleRecord]) -> ibis.Table:
     ordered = sorted(rules, key=lambda rule: rule.position)
     return charges.mutate(
         project_id=ibis.cases(
-            *((_rule_holds(charges, rule), str(rule.project_id)) for rule in ordered),
+            *((_rule_holds(charges, rule), str(rule.targets[0].project_id)) for rule in ordered),
             else_=ibis.null("string"),
         )
     )
 
 
 def _rule_holds(charges: ibis.Table, rule: RuleRecord) -> Any:
+    return reduce(
+        lambda left, right: left & right, (_holds(charges, one) for one in rule.conditions)
+    )
+
+
+def _holds(charges: ibis.Table, condition: RuleCondition) -> Any:
     column = {
-        "tag": lambda: charges.tags[rule.key],
+        "tag": lambda: charges.tags[condition.key],
         "resource": lambda: charges.resource_id,
         "sub_account": lambda: charges.sub_account_id,
-    }[rule.match]()
-    if rule.value == ANY_VALUE:
+    }[condition.field]()
+    if condition.value == ANY_VALUE:
         return column.notnull()
-    return (column == rule.value).fill_null(False)
+    return (column == condition.value).fill_null(False)
 
 
 def whole_sum(charges: ibis.Table, name: str) -> Any:

@@ -10,6 +10,13 @@ MONEY_TYPE = "decimal(38, 18)"
 DATASET = "charges"
 
 
+class Dataset(StrEnum):
+    """Which of a provider's books a file is: a month may have one of each, side by side."""
+
+    BILLED = "billed"
+    AMORTISED = "amortised"
+
+
 class Kind(StrEnum):
     """What a column holds, and so how its text is read."""
 
@@ -146,14 +153,34 @@ class CostTable:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RuleCondition:
+    """One condition of an allocation rule: a field of the charge (a tag's `key`) and a value."""
+
+    field: str  # sub_account, tag, resource, …
+    op: str = "is"  # is, any, …
+    value: str = ""
+    key: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuleTarget:
+    """A share of what a rule matches; no project = unallocated on purpose."""
+
+    weight: Decimal = Decimal(1)
+    project_id: UUID | None = None
+    run_key: str = ""
+    team: str = ""
+    plan_line_key: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RuleRecord:
-    """One allocation rule: charges that match go to the project; lower positions win."""
+    """One allocation rule: charges that meet all conditions; lower positions win."""
 
     position: int
-    match: str
-    key: str
-    value: str
-    project_id: UUID
+    name: str = ""
+    conditions: tuple[RuleCondition, ...] = ()
+    targets: tuple[RuleTarget, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

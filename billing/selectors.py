@@ -26,7 +26,9 @@ from billing.records import (
     CurrencyTotal,
     DailyCostRow,
     PeriodStatus,
+    RuleCondition,
     RuleRecord,
+    RuleTarget,
 )
 from formulae.units import EXACT
 from projects.models import Project
@@ -66,12 +68,20 @@ def rules_of(rule_set: RuleSet | None) -> tuple[RuleRecord, ...]:
     return tuple(
         RuleRecord(
             position=rule.position,
-            match=rule.match,
-            key=rule.key,
-            value=rule.value,
-            project_id=rule.project_id,
+            name=rule.name,
+            conditions=tuple(RuleCondition(**one) for one in rule.conditions),
+            targets=tuple(
+                RuleTarget(
+                    weight=target.weight,
+                    project_id=target.project_id,
+                    run_key=target.run_key,
+                    team=target.team,
+                    plan_line_key=target.plan_line_key,
+                )
+                for target in rule.targets.all()
+            ),
         )
-        for rule in rule_set.rules.order_by("position")
+        for rule in rule_set.rules.prefetch_related("targets").order_by("position")
     )
 
 
@@ -80,7 +90,7 @@ def allocation_rules(organisation_id: UUID) -> QuerySet[AllocationRule]:
     rule_set = newest_rule_set(organisation_id)
     return (
         AllocationRule.objects.filter(rule_set=rule_set)
-        .select_related("project")
+        .prefetch_related("targets__project")
         .order_by("position")
     )
 

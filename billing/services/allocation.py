@@ -9,7 +9,7 @@ from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.utils.translation import gettext as _
 
-from billing.models import AllocationRule, RuleSet
+from billing.models import AllocationRule, AllocationTarget, RuleSet
 from billing.selectors import newest_rule_set
 from billing.services.locking import lock_books
 from jobs import services as jobs
@@ -78,8 +78,13 @@ def wishes_of(rule_set: RuleSet | None) -> list[RuleWish]:
     if rule_set is None:
         return []
     return [
-        RuleWish(match=rule.match, key=rule.key, value=rule.value, project=rule.project.slug)
-        for rule in rule_set.rules.select_related("project").order_by("position")
+        RuleWish(
+            match=rule.conditions[0]["field"],
+            key=rule.conditions[0]["key"],
+            value=rule.conditions[0]["value"],
+            project=rule.targets.all()[0].project.slug,
+        )
+        for rule in rule_set.rules.prefetch_related("targets__project").order_by("position")
     ]
 
 
@@ -94,13 +99,16 @@ def _store(actor: Actor, wishes: Sequence[RuleWish]) -> UUID:
         created_by=actor.label[:200],
     )
     for position, wish in enumerate(wishes, start=1):
-        AllocationRule.objects.create(
+        rule = AllocationRule.objects.create(
             organisation_id=actor.organisation_id,
             rule_set=rule_set,
             position=position,
-            match=wish.match,
-            key=wish.key,
-            value=wish.value,
+            conditions=[{"field": wish.match, "op": "is", "key": wish.key, "value": wish.value}],
+        )
+        AllocationTarget.objects.create(
+            organisation_id=actor.organisation_id,
+            rule=rule,
+            position=1,
             project_id=projects[wish.project],
         )
     job = jobs.enqueue(
@@ -141,7 +149,8 @@ def _projects(actor: Actor, before: RuleSet | None, slugs: set[str]) -> dict[str
 def _of_rules(before: RuleSet | None) -> dict[str, UUID]:
     if before is None:
         return {}
-    return {rule.project.slug: rule.project_id for rule in before.rules.select_related("project")}
+    targets = AllocationTarget.objects.filter(rule__rule_set=before, project__isnull=False)
+    return {one.project.slug: one.project_id for one in targets.select_related("project")}
 
 
 def _check_all(wishes: Sequence[RuleWish]) -> None:

@@ -14,7 +14,7 @@ from django.utils.translation import gettext as _
 
 from billing.amounts import summed
 from billing.models import BillingPeriod, ChargeSlice, Delivery, PeriodVersion
-from billing.records import DATASET
+from billing.records import Dataset
 from billing.services.locking import lock_books
 from billing.services.receiving import ask_for_staging, give_up_blobs
 from billing.services.rollups import rules_in_force, write_daily_costs
@@ -139,7 +139,7 @@ def _note_slices(delivery: Delivery, staged: Iterable[StagedSlice]) -> None:
         period, _is_new = BillingPeriod.objects.get_or_create(
             organisation_id=delivery.organisation_id,
             source_id=delivery.source_id,
-            dataset=DATASET,
+            dataset=Dataset.BILLED,
             start=month_from_label(item.period).start.date(),
         )
         ChargeSlice.objects.create(

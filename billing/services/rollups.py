@@ -18,6 +18,9 @@ _COLUMNS = (
     "organisation_id",
     "version_id",
     "rule_set_id",
+    "dataset",
+    "has_tags",
+    "is_estimated",
     "day",
     "project_id",
     "provider_name",
@@ -55,6 +58,7 @@ def write_daily_costs(version: PeriodVersion, rules: Rules) -> None:
     """Compute a version's daily costs and copy them in; call it with the books locked."""
     rows = daily_rows(version, rules.rules)
     rule_set_id = rules.rule_set.pk if rules.rule_set else None
+    dataset = version.period.dataset
     names = ", ".join(_COLUMNS)
     table = DailyCost._meta.db_table
     with (
@@ -62,8 +66,8 @@ def write_daily_costs(version: PeriodVersion, rules: Rules) -> None:
         cursor.copy(f"COPY {table} ({names}) FROM STDIN") as copy,
     ):
         for row in rows:
-            own = (version.organisation_id, version.pk, rule_set_id)
-            copy.write_row((*own, *(row[name] for name in _COLUMNS[3:])))
+            own = (version.organisation_id, version.pk, rule_set_id, dataset, False, False)
+            copy.write_row((*own, *(row[name] for name in _COLUMNS[6:])))
 
 
 def daily_rows(version: PeriodVersion, rules: tuple[RuleRecord, ...]) -> list[dict[str, Any]]:
