@@ -1,4 +1,4 @@
-"""Stores that bills are pulled from, one file each; each is opened by its kind. No Django tables."""
+"""Stores that bills are pulled from, one file each; each is opened by its kind. No tables here."""
 
 from importlib import import_module
 from typing import Final

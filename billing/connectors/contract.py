@@ -1,4 +1,4 @@
-"""What every connector promises: units of a bill, their objects, what is missing. No Django tables."""
+"""What every connector promises: units of a bill, their objects, what is missing. No tables here."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -35,7 +35,7 @@ class ConnectorError(Exception):
         message: str,
         *,
         permanent: bool | None = None,
-        object: str = "",  # noqa: A002  # the word of the contract
+        object: str = "",  # the word of the contract
         missing_permission: str = "",
     ) -> None:
         self.code, self.message, self.object = code, message, object
@@ -149,7 +149,7 @@ class Connector(Protocol):
         """
         ...
 
-    def open(self, object: ObjectRef) -> Iterator[bytes]:  # noqa: A002
+    def open(self, object: ObjectRef) -> Iterator[bytes]:
         """The object's bytes, in the very state that `units` saw.
 
         Raises:
