@@ -79,7 +79,7 @@ def _describe(charges: ibis.Table) -> ibis.Table:
     )
     return described.mutate(
         transfer=_matches(described.unit, r"gb|gib|mb|tb|tib|byte") | (described.unit == ""),
-        x_instance_type=_instance_type(described),
+        x_instance_type=ibis.coalesce(charges.x_instance_type.lower(), _instance_type(described)),
     )
 
 

@@ -1,5 +1,6 @@
 """The columns of a stored charge, in order: FOCUS names in snake case, then our own."""
 
+from collections.abc import Mapping
 from typing import Final
 
 from billing.records import ChargeColumn, Kind
@@ -119,6 +120,28 @@ CHARGE_COLUMNS: Final = (
     # the provider's own words for what was used, where an export carries them
     _text("x_usage_type"),
     _text("x_operation"),
+    _text("x_line_item_type"),
+    _text("x_credit_type"),
+    _text("x_instance_type"),
 )
 BY_NAME: Final = {column.name: column for column in CHARGE_COLUMNS}
 UNKNOWN: Final = "x_unknown"  # every other column, as MAP(text, text)
+# What staging adds to a charge: where it stands in its file, and what it means to training.
+DERIVED_COLUMNS: Final[Mapping[str, str]] = {
+    "x_billing_period": "string",  # 2026-05
+    "x_source_file": "string",
+    "x_source_row": "int64",  # the header is row 1
+    UNKNOWN: "map<string, string>",
+    "x_estimated": "boolean",  # priced by us: the bill states no cost
+    "x_cost_class": "string",
+    "x_accelerator": "string",
+    "x_accelerator_h": "decimal(38, 18)",
+    "x_idle_accelerator_h": "decimal(38, 18)",  # billed, and used by nobody
+    "x_storage_tb_month": "decimal(38, 18)",
+    "x_requests": "decimal(38, 18)",
+    "x_transfer_bytes": "decimal(38, 18)",
+}
+STORED_TYPES: Final[Mapping[str, str]] = {
+    **{column.name: column.stored_type for column in CHARGE_COLUMNS},
+    **DERIVED_COLUMNS,
+}

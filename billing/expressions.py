@@ -1,27 +1,37 @@
-"""Ibis expressions over charges: texts, typed charges, projects, daily costs; opens no engine."""
+"""Ibis expressions over charges: typed lines, charges, projects, daily costs; opens no engine."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import reduce
 from typing import Any, Final
 
 import ibis
 
-from billing.adapters.layout import Layout
-from billing.columns import CHARGE_COLUMNS, UNKNOWN
+from billing.adapters.layout import InstantStyle, Layout
+from billing.columns import CHARGE_COLUMNS
 from billing.records import COST_COLUMNS, MONEY_TYPE, Kind, RuleCondition, RuleRecord
 
 ANY_VALUE: Final = "*"
-MAP_TYPE: Final = "map<string, string>"
 PLAIN_NUMBER: Final = r"^-?[0-9]{1,20}(?:\.[0-9]{1,18})?$"
-INSTANT: Final = (
-    r"^[0-9]{4}-[0-9]{2}-[0-9]{2}"
-    r"(?: (?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]"
-    r"|T(?:[01][0-9]|2[0-3]):[0-5][0-9](?::[0-5][0-9](?:\.0+)?)?Z)$"
-)
-NUMBERS: Final = tuple(
-    column.name for column in CHARGE_COLUMNS if column.kind in (Kind.MONEY, Kind.QUANTITY)
-)
+_CLOCK: Final = r"(?:[01][0-9]|2[0-3]):[0-5][0-9](?::[0-5][0-9](?:\.[0-9]{1,9})?)?"
+INSTANT_TEXTS: Final[Mapping[InstantStyle, str]] = {
+    InstantStyle.ISO: (
+        r"^[0-9]{4}-[0-9]{2}-[0-9]{2}"
+        rf"(?: {_CLOCK}(?: UTC|\+00:00|\+00)?|T{_CLOCK}(?:Z|\+00:00))?$"
+    ),
+    InstantStyle.US_DATE: (
+        rf"^(?:0?[1-9]|1[0-2])/(?:0?[1-9]|[12][0-9]|3[01])/[0-9]{{4}}(?: {_CLOCK})?$"
+    ),
+    InstantStyle.MONTH: r"^[0-9]{4}(?:0[1-9]|1[0-2])$",
+}
+INSTANT_WORDS: Final[Mapping[InstantStyle, str]] = {
+    InstantStyle.ISO: "is not a time in UTC such as 2026-05-01T00:00:00Z or 2026-05-01 00:00:00",
+    InstantStyle.US_DATE: "is not a day such as 05/31/2026, the month first",
+    InstantStyle.MONTH: "is not a month such as 202605",
+}
+EARLIEST: Final = "1970-01-01"
+LATEST: Final = "9000-01-01"
+NUMBERS: Final = tuple(column.name for column in CHARGE_COLUMNS if column.is_number)
 INSTANTS: Final = tuple(column.name for column in CHARGE_COLUMNS if column.kind is Kind.INSTANT)
 DAILY_KEYS: Final = (
     "day",
@@ -40,71 +50,100 @@ DAILY_KEYS: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Repairs:
-    """What reading has settled: irregular number texts, and odd spellings of known words."""
+    """What reading has settled of a file: numbers whose texts are not plain."""
 
     numbers: ibis.Table | None = None  # columns `number_text`, `number`
     irregular_columns: frozenset[str] = frozenset()
-    spellings: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
 
-def charge_texts(
-    table: ibis.Table, layout: Layout, *, map_columns: Sequence[str], source_file: str
-) -> ibis.Table:
-    """One file's texts under the names of charge columns; what is not in the file is null."""
-    selected: dict[str, Any] = {}
-    for column in CHARGE_COLUMNS:
-        theirs = layout.columns.get(column.name)
-        kind = MAP_TYPE if column.kind is Kind.TAGS else "string"
-        if theirs is None or (column.kind is Kind.TAGS and theirs not in map_columns):
-            selected[column.name] = ibis.null(kind)
+def number_text(column: Any) -> Any:
+    """A number as the file writes it, as text."""
+    return column if column.type().is_string() else column.cast("string")
+
+
+def is_exact(column: Any) -> bool:
+    """Whether the file's own type holds numbers that need no reading."""
+    kind = column.type()
+    return bool(kind.is_integer() or (kind.is_decimal() and (kind.scale or 0) <= 18))
+
+
+def is_irregular(column: Any) -> Any:
+    """Whether a number's text is not plain digits within the exact type."""
+    return ~number_text(column).re_search(PLAIN_NUMBER)
+
+
+def instant_of(column: Any, style: InstantStyle) -> Any:
+    """The time that a text states; null where it states none."""
+    if not column.type().is_string():
+        return column.cast("timestamp")
+    if style is InstantStyle.US_DATE:
+        parts = [column.re_extract(r"^([0-9]+)/([0-9]+)/([0-9]{4})", group) for group in (3, 1, 2)]
+        day = parts[0] + "-" + parts[1].lpad(2, "0") + "-" + parts[2].lpad(2, "0")
+        return (day + column.re_extract(r"^[^ ]+( .*)?$", 1)).try_cast("timestamp")
+    if style is InstantStyle.MONTH:
+        return (column.substr(0, 4) + "-" + column.substr(4, 2) + "-01").try_cast("timestamp")
+    plain = column.re_replace(r"(?: UTC|Z|\+00:00|\+00)$", "").replace("T", " ")
+    return plain.try_cast("timestamp")
+
+
+def is_readable_instant(column: Any, style: InstantStyle) -> Any:
+    """Whether a text states a time of our age; null where there is no text."""
+    instant = instant_of(column, style)
+    known = instant.notnull()
+    if column.type().is_string():
+        known = known & column.re_search(INSTANT_TEXTS[style])
+    first, last = (ibis.literal(text).cast("timestamp") for text in (EARLIEST, LATEST))
+    found = known & (instant >= first) & (instant < last)
+    return ibis.ifelse(column.isnull(), ibis.null("boolean"), found.fill_null(False))
+
+
+def typed_lines(lines: ibis.Table, layout: Layout, repairs: Repairs) -> ibis.Table:
+    """A file's lines with exact numbers and times, from texts that reading found to be in order."""
+    joined, values = lines, {}
+    for index, name in enumerate(layout.numbers):
+        if name in repairs.irregular_columns and repairs.numbers is not None:
+            text, value = f"x_number_text_{index}", f"x_number_{index}"
+            lookup = repairs.numbers.rename({text: "number_text", value: "number"})
+            joined = joined.left_join(lookup, number_text(joined[name]) == lookup[text])
+            values[name] = ibis.coalesce(
+                joined[value], number_text(joined[name]).try_cast(MONEY_TYPE)
+            )
+        elif is_exact(joined[name]):
+            values[name] = joined[name].cast(MONEY_TYPE)
         else:
-            selected[column.name] = table[theirs]
-    extra = [name for name in layout.extra_columns if name not in map_columns]
-    selected[UNKNOWN] = (
-        ibis.map(
-            ibis.array([ibis.literal(name) for name in extra]),
-            ibis.array([table[name] for name in extra]),
-        )
-        if extra
-        else ibis.null(MAP_TYPE)
-    )
-    return table.select(
-        **selected,
-        x_source_file=ibis.literal(source_file),
-        x_source_row=(table.file_row_number + 2).cast("int64"),
-    )
+            values[name] = number_text(joined[name]).cast(MONEY_TYPE)
+    for name, style in layout.instants.items():
+        values[name] = instant_of(joined[name], style)
+    return joined.select(**{name: values.get(name, joined[name]) for name in lines.columns})
 
 
-def is_total_line(texts: ibis.Table) -> Any:
+def is_total_line(charges: ibis.Table) -> Any:
     """A line that sums up others: an amount, but no account, category, time or service."""
     absent = [
-        texts[name].isnull()
+        charges[name].isnull()
         for name in ("billing_account_id", "charge_category", "charge_period_start", "service_name")
     ]
-    return reduce(lambda left, right: left & right, absent) & texts.billed_cost.notnull()
+    return reduce(lambda left, right: left & right, absent) & charges.billed_cost.notnull()
 
 
-def typed_charges(texts: ibis.Table, repairs: Repairs) -> ibis.Table:
-    """Charges with exact decimals and instants, from texts that reading found to be in order."""
-    joined = texts.filter(~is_total_line(texts))
-    values: dict[str, Any] = {}
-    for name in NUMBERS:
-        if name in repairs.irregular_columns and repairs.numbers is not None:
-            lookup = repairs.numbers.rename(
-                {f"text_{name}": "number_text", f"value_{name}": "number"}
+def spelled(charges: ibis.Table, spellings: Mapping[str, Mapping[str, str]]) -> ibis.Table:
+    """The charges with the usual spelling of known words."""
+    if not spellings:
+        return charges
+    return charges.mutate(
+        **{
+            name: ibis.cases(
+                *((charges[name] == odd, usual) for odd, usual in words.items()),
+                else_=charges[name],
             )
-            joined = joined.left_join(lookup, joined[name] == lookup[f"text_{name}"])
-            values[name] = ibis.coalesce(joined[f"value_{name}"], joined[name].try_cast(MONEY_TYPE))
-        else:
-            values[name] = joined[name].cast(MONEY_TYPE)
-    for name in INSTANTS:
-        values[name] = joined[name].cast("timestamp")
-    for name, spellings in repairs.spellings.items():
-        values[name] = ibis.cases(
-            *((joined[name] == odd, usual) for odd, usual in spellings.items()), else_=joined[name]
-        )
-    typed = {name: values.get(name, joined[name]) for name in texts.columns}
-    return joined.select(**typed, x_billing_period=joined.billing_period_start.substr(0, 7))
+            for name, words in spellings.items()
+        }
+    )
+
+
+def with_billing_period(charges: ibis.Table) -> ibis.Table:
+    """Add the billing month, as 2026-05."""
+    return charges.mutate(x_billing_period=charges.billing_period_start.strftime("%Y-%m"))
 
 
 def allocated(charges: ibis.Table, rules: Sequence[RuleRecord]) -> ibis.Table:

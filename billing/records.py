@@ -39,6 +39,20 @@ class ChargeColumn:
     nullable: bool = True
     values: tuple[str, ...] = ()
 
+    @property
+    def is_number(self) -> bool:
+        """Whether it is read as an exact number."""
+        return self.kind in (Kind.MONEY, Kind.QUANTITY)
+
+    @property
+    def stored_type(self) -> str:
+        """The type it has in the lake, as Ibis writes it."""
+        if self.is_number:
+            return MONEY_TYPE
+        if self.kind is Kind.INSTANT:
+            return "timestamp(6)"
+        return "map<string, string>" if self.kind is Kind.TAGS else "string"
+
 
 class Basis(StrEnum):
     """Which cost is meant."""

@@ -13,7 +13,18 @@ FORMATS: Final = (AUTO, *(adapter.name for adapter in ADAPTERS))
 # Read as maps by some adapter; the text parser is told before the format is known.
 JSON_COLUMNS: Final = tuple(sorted({name for adapter in ADAPTERS for name in adapter.json_columns}))
 
-__all__ = ["ADAPTERS", "AUTO", "FORMATS", "JSON_COLUMNS", "BillAdapter", "Layout", "detect"]
+LIST_COLUMNS: Final = tuple(sorted({name for adapter in ADAPTERS for name in adapter.list_columns}))
+
+__all__ = [
+    "ADAPTERS",
+    "AUTO",
+    "FORMATS",
+    "JSON_COLUMNS",
+    "LIST_COLUMNS",
+    "BillAdapter",
+    "Layout",
+    "detect",
+]
 
 
 def detect(columns: Sequence[str], *, wanted: str = AUTO) -> BillAdapter:

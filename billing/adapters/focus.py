@@ -4,9 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from billing.adapters.layout import Layout
-from billing.columns import CHARGE_COLUMNS
-from billing.records import ChargesRefusedError
+import ibis
+
+from billing.adapters.layout import InstantStyle, Layout, assembled, plain_values
+from billing.columns import BY_NAME, CHARGE_COLUMNS
+from billing.records import COST_COLUMNS, ChargesRefusedError, Kind
 
 # The file's column -> the charge column; where two name the same, the first found wins.
 COLUMNS: Final[Mapping[str, str]] = {
@@ -111,12 +113,17 @@ OWN: Final = frozenset(
 )
 
 
+COSTS: Final = ("BilledCost", "EffectiveCost", "ListCost", "ContractedCost")
+QUANTITIES: Final = ("ConsumedQuantity", "PricingQuantity")
+
+
 @dataclass(frozen=True, slots=True)
 class Focus:
     """The FOCUS adapter."""
 
     name: str = "focus"
     json_columns: tuple[str, ...] = JSON_COLUMNS
+    list_columns: tuple[str, ...] = ()
 
     def recognises(self, columns: Sequence[str]) -> int:
         """How many of the columns that only FOCUS has stand in the file."""
@@ -128,20 +135,32 @@ class Focus:
         for theirs, ours in COLUMNS.items():
             if theirs in columns:
                 found.setdefault(ours, theirs)
-        _require(found)
+        usage_only = not set(COSTS) & set(columns) and bool(set(QUANTITIES) & set(columns))
+        _require(found, but=COST_COLUMNS if usage_only else ())
         known = sum(1 for name in columns if name in COLUMNS)
+        what = "usage without costs, " if usage_only else ""
         return Layout(
             columns=found,
+            numbers=tuple(theirs for ours, theirs in found.items() if BY_NAME[ours].is_number),
+            instants={
+                theirs: InstantStyle.ISO
+                for ours, theirs in found.items()
+                if BY_NAME[ours].kind is Kind.INSTANT
+            },
             extra_columns=tuple(name for name in columns if name not in found.values()),
             unknown_columns=tuple(name for name in columns if name not in COLUMNS),
             missing_columns=tuple(name for name in WANTED if name not in columns),
-            saw=f"FOCUS {_version(columns)}: {known} of {len(columns)} columns are known",
+            saw=f"FOCUS {_version(columns)}, {what}{known} of {len(columns)} columns are known",
         )
 
+    def charges(self, lines: ibis.Table, layout: Layout) -> ibis.Table:
+        """FOCUS columns are charge columns."""
+        return assembled(lines, layout, plain_values(lines, layout))
 
-def _require(found: Mapping[str, str]) -> None:
+
+def _require(found: Mapping[str, str], *, but: Sequence[str]) -> None:
     for column in CHARGE_COLUMNS:
-        if column.required and column.name not in found:
+        if column.required and column.name not in found and column.name not in but:
             names = [theirs for theirs, ours in COLUMNS.items() if ours == column.name]
             raise ChargesRefusedError(
                 "missing_column",

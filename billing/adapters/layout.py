@@ -1,19 +1,47 @@
-"""The shape that every bill adapter answers in."""
+"""The shape that every bill adapter answers in, and how it puts charges together."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import cached_property
+from typing import Any, Protocol
+
+import ibis
+
+from billing.columns import CHARGE_COLUMNS, UNKNOWN
+from billing.records import ChargesRefusedError, Dataset
+
+PLACES = ("x_source_file", "x_source_row")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+class InstantStyle(StrEnum):
+    """How a file writes its times, always in UTC."""
+
+    ISO = "iso"  # 2026-05-01T00:00:00Z, 2026-05-01 00:00:00, 2026-05-01 00:00:00 UTC, 2026-05-01
+    US_DATE = "us_date"  # 05/31/2026
+    MONTH = "month"  # 202605
+
+
+@dataclass(frozen=True, kw_only=True)
 class Layout:
     """Where each charge column is found in a file, and what else the file holds."""
 
-    columns: Mapping[str, str]  # charge column -> the file's column
-    extra_columns: tuple[str, ...]  # everything else in the file; kept beside the charge columns
-    unknown_columns: tuple[str, ...]  # those of them that the format does not know either
-    missing_columns: tuple[str, ...]  # the format wants them; we can do without
-    saw: str  # what detection saw, in words
+    columns: Mapping[str, str]  # charge column -> the file's column that tells it
+    numbers: tuple[str, ...]  # the file's columns that are read as exact numbers
+    instants: Mapping[str, InstantStyle]  # the file's columns that are read as times
+    extra_columns: tuple[str, ...] = ()  # kept beside the charge columns as texts
+    unknown_columns: tuple[str, ...] = ()  # the format does not know them
+    missing_columns: tuple[str, ...] = ()  # the format wants them; we can do without
+    saw: str = ""  # what detection saw, in words
+    dataset: Dataset = Dataset.BILLED
+    facts: Mapping[str, Any] = field(default_factory=dict)  # the adapter's own notes to itself
+
+    @cached_property
+    def wanted_columns(self) -> frozenset[str]:
+        """The file's columns that reading needs."""
+        return frozenset(
+            (*self.columns.values(), *self.numbers, *self.instants, *self.extra_columns)
+        )
 
 
 class BillAdapter(Protocol):
@@ -25,14 +53,70 @@ class BillAdapter(Protocol):
 
     @property
     def json_columns(self) -> tuple[str, ...]:
-        """The columns that hold JSON objects to be read as maps."""
+        """The columns that hold JSON objects, or lists of keys and values, read as maps."""
+
+    @property
+    def list_columns(self) -> tuple[str, ...]:
+        """The columns that hold JSON lists of objects, read as lists of maps."""
 
     def recognises(self, columns: Sequence[str]) -> int:
         """How many of the columns only this format has; 0 means that it is another format."""
 
     def layout(self, columns: Sequence[str]) -> Layout:
-        """Map the format's columns to charge columns.
+        """Say where the charge columns are in a file with these columns.
 
         Raises:
             ChargesRefusedError: a column is missing without which no charge can be read.
         """
+
+    def charges(self, lines: ibis.Table, layout: Layout) -> ibis.Table:
+        """Charges from the file's lines.
+
+        `lines` has the file's own columns: `layout.numbers` are decimal(38, 18), `layout.instants`
+        timestamps in UTC, JSON objects map<string, string>, lists array<map<string, string>>, the
+        rest text; and PLACES, where each line stands. The answer is what `assembled` makes.
+        """
+
+
+def assembled(lines: ibis.Table, layout: Layout, values: Mapping[str, Any]) -> ibis.Table:
+    """A table of every charge column: `values` by name, null where there is none; and the extras."""
+    unknown = sorted(set(values) - {column.name for column in CHARGE_COLUMNS})
+    if unknown:
+        raise ValueError(f"not charge columns: {', '.join(unknown)}")
+    selected: dict[str, Any] = {}
+    for column in CHARGE_COLUMNS:
+        value = values.get(column.name)
+        if value is None:
+            value = ibis.null(column.stored_type)
+        selected[column.name] = value.cast(column.stored_type)
+    extra = layout.extra_columns
+    selected[UNKNOWN] = (
+        ibis.map(
+            ibis.array([ibis.literal(name) for name in extra]),
+            ibis.array([lines[name].cast("string") for name in extra]),
+        )
+        if extra
+        else ibis.null("map<string, string>")
+    )
+    return lines.select(**selected, **{name: lines[name] for name in PLACES})
+
+
+def plain_values(lines: ibis.Table, layout: Layout) -> dict[str, Any]:
+    """The charge columns that the file states as they are."""
+    return {ours: lines[theirs] for ours, theirs in layout.columns.items()}
+
+
+def require_columns(columns: Sequence[str], wanted: Sequence[str], *, of: str) -> None:
+    """Refuse a file that lacks a column on which figures hang.
+
+    Raises:
+        ChargesRefusedError: names the first missing one.
+    """
+    for name in wanted:
+        if name not in columns:
+            raise ChargesRefusedError(
+                "missing_column",
+                f"the column {name} of {of} is missing; export the bill again with it",
+                row=1,
+                column=name,
+            )

@@ -184,7 +184,9 @@ def _read_file(delivery: Delivery, file: DeliveryFile, table: TextTable) -> Read
     try:
         adapter = detect(table.columns, wanted=delivery.bill_format or AUTO)
         delivery.bill_format = adapter.name
-        return ReadFile(name=file.name, table=table, layout=adapter.layout(table.columns))
+        return ReadFile(
+            name=file.name, table=table, adapter=adapter, layout=adapter.layout(table.columns)
+        )
     except ChargesRefusedError as refusal:
         raise ChargesRefusedError(
             refusal.code, refusal.reason, file=file.name, row=refusal.row, column=refusal.column

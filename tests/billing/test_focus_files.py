@@ -195,7 +195,7 @@ def test_a_line_of_totals_is_shown_but_not_counted():
 
     assert delivery.rows == 1
     assert total() == Decimal("1.10")
-    assert delivery.report["set_aside"] == [{"file": "bill.csv", "row": 3, "billed_cost": "1.10"}]
+    assert delivery.report["set_aside"] == [{"file": "bill.csv", "row": 3, "billed_cost": "1.1"}]
 
 
 def test_currencies_are_never_added():
