@@ -13,12 +13,11 @@ from billing.records import COST_COLUMNS, MONEY_TYPE, Kind, RuleCondition, RuleR
 
 ANY_VALUE: Final = "*"
 PLAIN_NUMBER: Final = r"^-?[0-9]{1,20}(?:\.[0-9]{1,18})?$"
+_DAY: Final = r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
 _CLOCK: Final = r"(?:[01][0-9]|2[0-3]):[0-5][0-9](?::[0-5][0-9](?:\.[0-9]{1,9})?)?"
 INSTANT_TEXTS: Final[Mapping[InstantStyle, str]] = {
-    InstantStyle.ISO: (
-        r"^[0-9]{4}-[0-9]{2}-[0-9]{2}"
-        rf"(?: {_CLOCK}(?: UTC|\+00:00|\+00)?|T{_CLOCK}(?:Z|\+00:00))?$"
-    ),
+    InstantStyle.ISO: rf"^{_DAY}(?: {_CLOCK}(?: UTC|\+00:00|\+00)?|T{_CLOCK}(?:Z|\+00:00))$",
+    InstantStyle.ISO_DAY: rf"^{_DAY}(?:[ T]{_CLOCK}(?:Z| UTC|\+00:00|\+00)?)?$",
     InstantStyle.US_DATE: (
         rf"^(?:0?[1-9]|1[0-2])/(?:0?[1-9]|[12][0-9]|3[01])/[0-9]{{4}}(?: {_CLOCK})?$"
     ),
@@ -26,6 +25,7 @@ INSTANT_TEXTS: Final[Mapping[InstantStyle, str]] = {
 }
 INSTANT_WORDS: Final[Mapping[InstantStyle, str]] = {
     InstantStyle.ISO: "is not a time in UTC such as 2026-05-01T00:00:00Z or 2026-05-01 00:00:00",
+    InstantStyle.ISO_DAY: "is not a day such as 2026-05-31",
     InstantStyle.US_DATE: "is not a day such as 05/31/2026, the month first",
     InstantStyle.MONTH: "is not a month such as 202605",
 }

@@ -17,7 +17,8 @@ PLACES = ("x_source_file", "x_source_row")
 class InstantStyle(StrEnum):
     """How a file writes its times, always in UTC."""
 
-    ISO = "iso"  # 2026-05-01T00:00:00Z, 2026-05-01 00:00:00, 2026-05-01 00:00:00 UTC, 2026-05-01
+    ISO = "iso"  # 2026-05-01T00:00:00Z, 2026-05-01 00:00:00, 2026-05-01 00:00:00 UTC
+    ISO_DAY = "iso_day"  # 2026-05-01, with or without a time of day
     US_DATE = "us_date"  # 05/31/2026
     MONTH = "month"  # 202605
 
@@ -79,7 +80,7 @@ class BillAdapter(Protocol):
 
 
 def assembled(lines: ibis.Table, layout: Layout, values: Mapping[str, Any]) -> ibis.Table:
-    """A table of every charge column: `values` by name, null where there is none; and the extras."""
+    """A table of every charge column: `values` by name, else null; and the extras."""
     unknown = sorted(set(values) - {column.name for column in CHARGE_COLUMNS})
     if unknown:
         raise ValueError(f"not charge columns: {', '.join(unknown)}")

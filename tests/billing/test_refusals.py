@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from django.conf import settings
 
-from billing import reading
+from billing import line_reading
 from billing.models import BillingPeriod, ChargeSlice, DailyCost, Delivery
 from billing.records import ChargesRefusedError
 from jobs.models import Job
@@ -210,7 +210,7 @@ def test_a_month_out_of_all_time_is_refused_and_named(month):
 
 @pytest.mark.django_db(transaction=True)
 def test_more_odd_amounts_than_can_be_read_exactly_are_refused_not_guessed(monkeypatch):
-    monkeypatch.setattr(reading, "MAX_IRREGULAR", 1)
+    monkeypatch.setattr(line_reading, "MAX_IRREGULAR", 1)
 
     delivery = imported(focus_csv([charge(BilledCost=text) for text in ("1e-3", "abc", "2e-3")]))
 
