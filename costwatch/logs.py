@@ -5,6 +5,18 @@ from typing import Any
 
 import structlog
 
+_TALKATIVE = (
+    "adlfs",
+    "azure",
+    "boto3",
+    "botocore",
+    "fsspec",
+    "gcsfs",
+    "google",
+    "s3transfer",
+    "urllib3",
+)
+
 
 def logging_config(*, log_format: str, level: str) -> dict[str, Any]:
     """Build the standard-library logging set-up that renders through structlog, and apply it."""
@@ -36,6 +48,8 @@ def logging_config(*, log_format: str, level: str) -> dict[str, Any]:
             "django.server": {"handlers": ["stderr"], "level": "WARNING", "propagate": False},
             "celery": {"level": "WARNING"},
             "kombu": {"level": "WARNING"},
+            # On DEBUG these write requests with their credentials.
+            **{name: {"level": "WARNING"} for name in _TALKATIVE},
         },
     }
     structlog.configure(
