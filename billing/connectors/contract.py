@@ -1,4 +1,4 @@
-"""What every connector promises: units of a bill, their objects, what is missing. No tables here."""
+"""What every connector promises: units of a bill, their objects, what is missing. No tables."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
