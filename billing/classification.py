@@ -1,66 +1,197 @@
-"""Ibis expressions that name a charge's cost class and accelerator; the rules are data."""
+"""Ibis expressions that name a charge's cost class, accelerator and measures; rules are data."""
 
+from collections.abc import Sequence
 from functools import reduce
-from typing import Any
+from typing import Any, Final
 
 import ibis
+from django.utils.translation import gettext as _
 
 from billing.cost_classes import (
     ACCELERATED,
     ACCELERATOR_CATEGORIES,
     ACCELERATOR_UNITS,
     ACCELERATOR_WORDS,
+    IDLE_TYPES,
+    IDLE_WORDS,
     INSTANCE_TYPES,
     OTHERWISE,
     PART_OF_MACHINE,
     PROVIDERS,
+    REQUEST_CLASSES,
     RULES,
+    STORAGE_CLASSES,
     STORAGE_SERVICES,
+    TRANSFER_CLASSES,
     UNMAPPED,
     ClassRule,
 )
-from billing.records import MONEY_TYPE
+from billing.records import MONEY_TYPE, ChargesRefusedError
+from billing.unit_words import meaning_of
 from lake.engine import Engine
 from runs.catalogue import accelerator_name_patterns
 from runs.selectors import instance_types
 
-_SCRATCH = (
-    "x_provider",
-    "words",
-    "unit",
-    "storage",
-    "transfer",
-    "committed",
-    "accelerated",
-    "named_accelerator",
-    "unit_count",
+MAX_KINDS: Final = 200_000
+SECONDS_PER_HOUR: Final = 3600
+# All that the rules look at: charges alike in these are of one kind, and classified once.
+KIND_COLUMNS: Final = (
+    "provider_name",
+    "service_name",
+    "service_category",
+    "service_subcategory",
+    "charge_category",
+    "charge_description",
+    "commitment_discount_status",
+    "capacity_reservation_status",
+    "sku_meter",
+    "sku_price_details",
+    "consumed_unit",
+    "pricing_unit",
+    "resource_type",
+    "x_usage_type",
+    "x_operation",
+    "x_line_item_type",
+    "x_credit_type",
+    "x_instance_type",
 )
+_FACTORS: Final = {
+    "hours_numerator": "decimal(18, 4)",  # accelerators in one unit times its seconds
+    "tb_month_factor": "decimal(18, 12)",
+    "tb_second_factor": "float64",
+    "request_factor": "float64",
+    "byte_factor": "float64",
+}
+_ANSWERS: Final = ("x_cost_class", "x_accelerator", "is_idle", *_FACTORS)
 
 
 def classify(engine: Engine, charges: ibis.Table) -> ibis.Table:
-    """Add x_cost_class, x_accelerator, x_accelerator_h and x_instance_type to typed charges."""
-    described = _describe(charges)
-    found = _accelerators(engine, described)
-    found = found.mutate(x_cost_class=_first_rule(found))
-    found = found.mutate(
-        x_accelerator=ibis.ifelse(
-            found.x_cost_class == "accelerator",
+    """Add what a charge means to training: class, accelerator, and the measures.
+
+    Charges of one kind are classified once; only quantities are computed for each row.
+    """
+    keyed = charges.mutate(x_is_committed=charges.commitment_discount_id.notnull())
+    names = [*KIND_COLUMNS, "x_is_committed"]
+    kinds = engine.arrow(keyed.select(*names).distinct().limit(MAX_KINDS + 1))
+    if kinds.num_rows > MAX_KINDS:
+        raise ChargesRefusedError(
+            "too_large",
+            _("more than {limit} different kinds of charges; split the delivery").format(
+                limit=MAX_KINDS
+            ),
+        )
+    answers = engine.arrow(kind_answers(engine, ibis.memtable(kinds)))
+    lookup = ibis.memtable(answers).rename({f"kind_{name}": name for name in names})
+    found = keyed.left_join(
+        lookup, [_same(keyed[name], lookup[f"kind_{name}"]) for name in names]
+    ).drop(*(f"kind_{name}" for name in names), "x_instance_type", "x_is_committed")
+    found = found.rename(x_instance_type="read_instance_type")
+    return found.mutate(**_measures(found)).drop("is_idle", *_FACTORS)
+
+
+def _same(left: Any, right: Any) -> Any:
+    """Equal, or both missing."""
+    return left.identical_to(right)
+
+
+def kind_answers(engine: Engine, kinds: ibis.Table) -> ibis.Table:
+    """What every kind of charge means: class, accelerator, and the factors of its quantities."""
+    described = _settled(engine, _with_units(engine, _settled(engine, _describe(kinds))))
+    found = _settled(engine, _accelerators(engine, described))
+    found = _settled(engine, found.mutate(x_cost_class=_first_rule(found)))
+    is_accelerator = found.x_cost_class == "accelerator"
+    is_idle = _is_idle(found)
+    count = ibis.ifelse(is_accelerator | is_idle, found.unit_count, ibis.null("decimal(9, 4)"))
+    hours = count.cast("float64") * found.unit_units.cast("float64") * found.unit_seconds
+    answers = {
+        "x_accelerator": ibis.ifelse(
+            is_accelerator,
             ibis.coalesce(
                 found.catalogue_accelerator, found.named_accelerator, ibis.literal(UNMAPPED)
             ),
             ibis.null("string"),
         ),
-        x_accelerator_h=ibis.ifelse(
-            found.x_cost_class == "accelerator", _accelerator_h(found), ibis.null(MONEY_TYPE)
-        ),
+        "is_idle": is_idle,
+        "hours_numerator": hours,
+        "tb_month_factor": _where(found, STORAGE_CLASSES, found.unit_tb_months),
+        "tb_second_factor": _where(found, STORAGE_CLASSES, found.unit_tb_seconds),
+        "request_factor": _where(found, REQUEST_CLASSES, found.unit_requests),
+        "byte_factor": _where(found, TRANSFER_CLASSES, found.unit_bytes),
+    }
+    answered = found.mutate(
+        **{
+            name: value.cast(_FACTORS[name]) if name in _FACTORS else value
+            for name, value in answers.items()
+        }
     )
-    return found.drop(*_SCRATCH, "catalogue_accelerator", "catalogue_count")
+    return answered.select(*KIND_COLUMNS, "x_is_committed", "read_instance_type", *_ANSWERS)
 
 
-def _describe(charges: ibis.Table) -> ibis.Table:
+def _settled(engine: Engine, kinds: ibis.Table) -> ibis.Table:
+    """The same small table, computed: what is built on it does not repeat its expressions."""
+    return ibis.memtable(engine.arrow(kinds))
+
+
+def _where(kinds: ibis.Table, classes: Sequence[str], value: Any) -> Any:
+    """The factor for usage of these classes, else null."""
+    holds = kinds.x_cost_class.isin(classes) & (kinds.charge_category == "Usage")
+    return ibis.ifelse(holds, value, ibis.null(value.type()))
+
+
+def _is_idle(kinds: ibis.Table) -> Any:
+    """Whether the capacity was billed, and used by nobody."""
+    unused = (kinds.capacity_reservation_status == "Unused").fill_null(False)
+    unused = unused | (kinds.commitment_discount_status == "Unused").fill_null(False)
+    return unused | _matches(kinds.words, IDLE_WORDS) | _matches(kinds.x_line_item_type, IDLE_TYPES)
+
+
+def _measures(charges: ibis.Table) -> dict[str, Any]:
+    """The quantities of each row, from its kind's factors; null where it has none."""
+    quantity = ibis.ifelse(
+        charges.consumed_unit.notnull(), charges.consumed_quantity, charges.pricing_quantity
+    )
+    number = quantity.cast("float64")
+    accelerator_h = ibis.coalesce(
+        _whole_hours(quantity, charges.hours_numerator),
+        _rounded(number * charges.hours_numerator.cast("float64") / SECONDS_PER_HOUR),
+    )
+    month_s = (
+        charges.billing_period_end.epoch_seconds() - charges.billing_period_start.epoch_seconds()
+    ).cast("float64")
+    tb_month = quantity.try_cast("decimal(18, 9)") * charges.tb_month_factor
+    nothing = ibis.null(MONEY_TYPE)
+    return {
+        "x_estimated": ibis.literal(False),
+        "x_accelerator_h": ibis.ifelse(
+            charges.x_cost_class == "accelerator", accelerator_h, nothing
+        ),
+        "x_idle_accelerator_h": ibis.ifelse(charges.is_idle, accelerator_h, nothing),
+        "x_storage_tb_month": ibis.coalesce(
+            tb_month.cast(MONEY_TYPE),
+            _rounded(number * charges.tb_second_factor / month_s.nullif(0)),
+        ),
+        "x_requests": _whole(number * charges.request_factor),
+        "x_transfer_bytes": _whole(number * charges.byte_factor),
+    }
+
+
+def _whole(value: Any) -> Any:
+    """A count, in the column's exact type."""
+    return value.round().try_cast("int64").cast(MONEY_TYPE)
+
+
+def _whole_hours(quantity: Any, numerator: Any) -> Any:
+    """Exact where the unit is whole hours: then the accelerators in it are the factor."""
+    accelerators = (numerator / SECONDS_PER_HOUR).cast("decimal(9, 4)")
+    is_whole = accelerators.cast("float64") * SECONDS_PER_HOUR == numerator.cast("float64")
+    hours = quantity.try_cast("decimal(18, 6)") * accelerators
+    return ibis.ifelse(is_whole, hours.cast(MONEY_TYPE), ibis.null(MONEY_TYPE))
+
+
+def _describe(kinds: ibis.Table) -> ibis.Table:
     """Add what the rules look at: provider, all words about the usage, yes-or-no facts."""
     words = [
-        charges[name].fill_null("")
+        kinds[name].fill_null("")
         for name in (
             "x_usage_type",
             "sku_meter",
@@ -69,18 +200,54 @@ def _describe(charges: ibis.Table) -> ibis.Table:
             "x_operation",
         )
     ]
-    described = charges.mutate(
-        x_provider=_provider(charges.provider_name),
+    described = kinds.mutate(
+        x_provider=_provider(kinds.provider_name),
         words=ibis.literal(" ").join(words),
-        unit=ibis.coalesce(charges.consumed_unit, charges.pricing_unit, ""),
-        storage=(charges.service_category == "Storage")
-        | _matches(charges.service_name, STORAGE_SERVICES),
-        committed=charges.commitment_discount_id.notnull(),
+        unit=ibis.coalesce(kinds.consumed_unit, kinds.pricing_unit, ""),
+        storage=(kinds.service_category == "Storage")
+        | _matches(kinds.service_name, STORAGE_SERVICES),
+        committed=kinds.x_is_committed,
     )
     return described.mutate(
         transfer=_matches(described.unit, r"gb|gib|mb|tb|tib|byte") | (described.unit == ""),
-        x_instance_type=ibis.coalesce(charges.x_instance_type.lower(), _instance_type(described)),
+        read_instance_type=ibis.coalesce(
+            described.x_instance_type.lower(), _instance_type(described)
+        ),
     )
+
+
+def _with_units(engine: Engine, kinds: ibis.Table) -> ibis.Table:
+    """Look up what each unit means; the few units are read in Python."""
+    found = engine.rows(kinds.select("unit", "x_provider").distinct())
+    rows = [
+        {
+            "unit_word": row["unit"],
+            "unit_provider": row["x_provider"],
+            "unit_seconds": meaning.seconds,
+            "unit_units": meaning.units_in_one,
+            "unit_tb_months": meaning.tb_months,
+            "unit_tb_seconds": meaning.tb_seconds,
+            "unit_requests": meaning.requests,
+            "unit_bytes": meaning.size_bytes,
+        }
+        for row in found
+        for meaning in [meaning_of(row["unit"], provider=row["x_provider"])]
+    ]
+    types = {
+        "unit_word": "string",
+        "unit_provider": "string",
+        "unit_seconds": "int32",
+        "unit_units": "decimal(9, 0)",
+        "unit_tb_months": "decimal(38, 24)",
+        "unit_tb_seconds": "decimal(38, 24)",
+        "unit_requests": "decimal(12, 0)",
+        "unit_bytes": "decimal(16, 0)",
+    }
+    units = engine.small_table(rows, types)
+    joined = kinds.left_join(
+        units, [kinds.unit == units.unit_word, kinds.x_provider == units.unit_provider]
+    )
+    return joined.drop("unit_word", "unit_provider")
 
 
 def _provider(name: Any) -> Any:
@@ -123,8 +290,8 @@ def _accelerators(engine: Engine, charges: ibis.Table) -> ibis.Table:
     is_azure = charges.x_provider == "azure"
     key = ibis.ifelse(
         is_azure,
-        ibis.literal("azure standard_") + charges.x_instance_type.replace(" ", "_"),
-        charges.x_provider + " " + charges.x_instance_type,
+        ibis.literal("azure standard_") + charges.read_instance_type.replace(" ", "_"),
+        charges.x_provider + " " + charges.read_instance_type,
     )
     joined = charges.mutate(instance_key=key)
     joined = joined.left_join(catalogue, joined.instance_key == catalogue.catalogue_key)
@@ -140,10 +307,10 @@ def _accelerators(engine: Engine, charges: ibis.Table) -> ibis.Table:
 
 def _looks_accelerated(charges: ibis.Table) -> Any:
     tests = [
-        (charges.x_provider == provider) & _matches(charges.x_instance_type, pattern)
+        (charges.x_provider == provider) & _matches(charges.read_instance_type, pattern)
         for provider, pattern in ACCELERATED.items()
     ]
-    return reduce(lambda left, right: left | right, tests) & charges.x_instance_type.notnull()
+    return reduce(lambda left, right: left | right, tests) & charges.read_instance_type.notnull()
 
 
 def _named_accelerator(charges: ibis.Table) -> Any:
@@ -176,21 +343,6 @@ def _count_of_unit(charges: ibis.Table, named: Any) -> Any:
         (_matches(charges.words, PART_OF_MACHINE) & (charges.x_provider != "azure"), unknown),
         (charges.catalogue_count.notnull(), charges.catalogue_count),
         else_=unknown,
-    )
-
-
-def _accelerator_h(charges: ibis.Table) -> Any:
-    """Billed hours times accelerators; None where the unit is no time or the count unknown."""
-    quantity = ibis.ifelse(
-        charges.consumed_unit.notnull(), charges.consumed_quantity, charges.pricing_quantity
-    )
-    hours = quantity.try_cast("decimal(18, 6)") * charges.unit_count
-    fraction = quantity.cast("float64") * charges.unit_count.cast("float64")
-    return ibis.cases(
-        (_matches(charges.unit, r"hours?\b|hrs?\b"), hours.cast(MONEY_TYPE)),
-        (_matches(charges.unit, r"^(?:gpu[- ])?minutes?$"), _rounded(fraction / 60)),
-        (_matches(charges.unit, r"^(?:gpu[- ])?seconds?$"), _rounded(fraction / 3600)),
-        else_=ibis.null(MONEY_TYPE),
     )
 
 

@@ -48,6 +48,23 @@ ACCELERATOR_WORDS: Final = (
 )
 ACCELERATOR_UNITS: Final = r"gpu|accelerator|chip"
 UNMAPPED: Final = "unmapped"
+# Capacity that was billed and used by nobody.
+IDLE_WORDS: Final = r"unusedbox:|unusedded:|unused reservation"
+IDLE_TYPES: Final = r"^unused(?:reservation|savingsplan)$"
+STORAGE_CLASSES: Final = (
+    "storage_file",
+    "storage_block",
+    "storage_object",
+    "storage_object_infrequent",
+    "storage_archive",
+)
+REQUEST_CLASSES: Final = ("request_get", "request_put", "request_other")
+TRANSFER_CLASSES: Final = (
+    "retrieval",
+    "egress",
+    "transfer_inter_region",
+    "transfer_intra_region",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
