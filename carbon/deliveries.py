@@ -87,7 +87,7 @@ def readings_of(file: PowerFile) -> Iterator[tuple[Readings, tuple[str, ...], in
 
 
 def _parsed(file: PowerFile, folder: Path) -> text_files.TextTable:
-    source = blobs.path_of(file.sha256, shelf=SHELF)
+    source = blobs.held(file.sha256, folder=folder, shelf=SHELF)
     with source.open("rb") as opened:
         head = opened.read(16)
     try:

@@ -23,7 +23,13 @@ VERSION = "0.1.0"
 BASE_DIR = Path(__file__).resolve().parent.parent
 DATA_DIR = Path(env_str("COSTWATCH_DATA_DIR", str(BASE_DIR / "var"))).resolve()
 LAKE_URL = env_str("LAKE_URL", str(DATA_DIR / "lake"))
+LAKE_S3_ENDPOINT_URL = env_str("LAKE_S3_ENDPOINT_URL")
+LAKE_S3_REGION = env_str("LAKE_S3_REGION")
+LAKE_CACHE_DIR = Path(env_str("LAKE_CACHE_DIR", str(DATA_DIR / "lake-cache"))).resolve()
+LAKE_CACHE_MB = env_int("LAKE_CACHE_MB", 20480, minimum=64)
 LAKE_ENGINE = env_str("LAKE_ENGINE", "duckdb")
+LAKE_SPARK_DRIVER_HOST = env_str("LAKE_SPARK_DRIVER_HOST", "127.0.0.1")
+LAKE_SPARK_CONF = env_list("LAKE_SPARK_CONF")
 LAKE_MEMORY_LIMIT_MB = env_int("LAKE_MEMORY_LIMIT_MB", 1024, minimum=128)
 LAKE_THREADS = env_int("LAKE_THREADS", 0)
 MAX_UPLOAD_MB = env_int("COSTWATCH_MAX_UPLOAD_MB", 2048, minimum=1)
@@ -57,6 +63,7 @@ def _secret_key() -> str:
 
 SECRET_KEY = _secret_key()
 ADMIN_PASSWORD = env_secret("COSTWATCH_ADMIN_PASSWORD")  # only `create_admin` asks for it
+SECRETS_KEY = env_secret("COSTWATCH_SECRETS_KEY")  # None: a key file, see billing/sealing.py
 TOKEN_PEPPER = env_secret("COSTWATCH_TOKEN_PEPPER") or SECRET_KEY
 ALLOWED_HOSTS = env_list("COSTWATCH_ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]")
 CSRF_TRUSTED_ORIGINS = env_list("COSTWATCH_TRUSTED_ORIGINS")
@@ -166,7 +173,17 @@ TEMPLATES = [
         },
     },
 ]
+# The price feed of Google Cloud; without a key its client looks for credentials by itself.
+CLOUD_BILLING_API_KEY = env_secret("COSTWATCH_CLOUD_BILLING_API_KEY") or ""
+CLOUD_BILLING_ENDPOINT = env_str("COSTWATCH_CLOUD_BILLING_ENDPOINT")
+# What connections of sources may reach beside public addresses of known stores.
+PRIVATE_HOSTS = env_list("COSTWATCH_PRIVATE_HOSTS")
+WATCHED_FOLDERS = tuple(Path(folder) for folder in env_list("COSTWATCH_WATCHED_FOLDERS"))
+STORE_PROTOCOLS = env_list("COSTWATCH_STORE_PROTOCOLS")
 JOB_KINDS = {
+    "billing.pull_source": "billing.services:pull_source",
+    "billing.refresh_prices": "billing.services:refresh_prices",
+    "billing.reprice": "billing.services:reprice_estimated",
     "billing.stage_delivery": "billing.services:stage_delivery",
     "billing.rebuild_daily_costs": "billing.services:rebuild_daily_costs",
     "carbon.store_power_delivery": "carbon.services:store_power_delivery",

@@ -1,13 +1,13 @@
 """Received bytes, stored once under their SHA-256, durable before anybody is told."""
 
 import hashlib
-import os
 import re
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from lake.places import GRACE_S, LakeError, move_durably, older_than, root, scratch, sync
+from lake import files
+from lake.places import GRACE_S, LakeError, root, scratch
 
 SHELF = "blobs"
 _SHA256 = re.compile(r"[0-9a-f]{64}")
@@ -47,35 +47,47 @@ def receive(chunks: Iterable[bytes], *, max_bytes: int, shelf: str = SHELF) -> B
                 digest.update(chunk)
                 file.write(chunk)
         sha256 = digest.hexdigest()
-        target = path_of(sha256, shelf=shelf)
-        if target.exists():
-            os.utime(target)  # a sweep spares what was received lately
-            sync(target)
-        else:
-            move_durably(incoming, target)
+        relative = _relative(sha256, shelf)
+        if not files.touch(relative, size_bytes=size_bytes):
+            files.publish(incoming, relative)
     return Blob(sha256=sha256, size_bytes=size_bytes, head=head)
 
 
 def path_of(sha256: str, *, shelf: str = SHELF) -> Path:
-    """Where the bytes with this hash lie, or would lie."""
-    if not _SHA256.fullmatch(sha256):
-        raise LakeError("a blob is named by its SHA-256 in 64 small hexadecimal digits")
-    return root() / shelf / sha256[:2] / sha256
+    """Where the bytes with this hash lie on this machine, or would lie; see `held`."""
+    return root() / _relative(sha256, shelf)
+
+
+def held(sha256: str, *, folder: Path, shelf: str = SHELF) -> Path:
+    """The bytes as a local file that stays at least as long as the scratch `folder`.
+
+    Raises:
+        LakeError: the lake's bucket does not hold them any more.
+    """
+    return files.held([_relative(sha256, shelf)], folder=folder)[0]
+
+
+def exists(sha256: str, *, shelf: str = SHELF) -> bool:
+    """Whether the bytes are kept."""
+    return files.exists(_relative(sha256, shelf))
 
 
 def remove(sha256: str, *, shelf: str = SHELF) -> None:
     """Forget bytes that nothing refers to any more."""
-    path_of(sha256, shelf=shelf).unlink(missing_ok=True)
+    files.remove(_relative(sha256, shelf))
 
 
 def sweep(*, keep: Collection[str], grace_s: float = GRACE_S, shelf: str = SHELF) -> int:
     """Remove bytes that nothing refers to and nobody touched lately; return how many."""
     known = frozenset(keep)
-    stale = [
-        path
-        for path in (root() / shelf).glob("??/*")
-        if path.name not in known and older_than(path, grace_s)
-    ]
-    for path in stale:
-        path.unlink(missing_ok=True)
-    return len(stale)
+    return files.sweep(
+        shelf,
+        is_wanted=lambda relative: relative.rpartition("/")[2] in known,
+        grace_s=grace_s,
+    )
+
+
+def _relative(sha256: str, shelf: str) -> str:
+    if not _SHA256.fullmatch(sha256):
+        raise LakeError("a blob is named by its SHA-256 in 64 small hexadecimal digits")
+    return f"{shelf}/{sha256[:2]}/{sha256}"

@@ -1,4 +1,4 @@
-"""Where the lake keeps its files: folders, temporary files, durable moves; no engine."""
+"""Where the lake keeps its files: folders, temporary files, durable moves; no engine, no bucket."""
 
 import os
 import shutil
@@ -7,27 +7,64 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Final
 
 from django.conf import settings
 
 GRACE_S = 3600.0
+BUCKET_SCHEME: Final = "s3://"
+CACHE_MARK: Final = "cache-of"
 
 
 class LakeError(Exception):
     """The lake cannot do what it was asked; the message says why."""
 
 
+def is_remote() -> bool:
+    """Whether the lake is a bucket, and its folder here only a cache."""
+    return str(settings.LAKE_URL).startswith(BUCKET_SCHEME)
+
+
 def root() -> Path:
-    """The lake's folder, made when it is missing.
+    """The lake's folder on this machine, made when it is missing; for a bucket, that of the copies.
 
     Raises:
-        LakeError: LAKE_URL is not a folder.
+        LakeError: LAKE_URL is neither a folder nor a bucket; LAKE_CACHE_DIR holds something else.
     """
     url: str = settings.LAKE_URL
+    if is_remote():
+        return _cache_of(url.rstrip("/"))
     if "://" in url:
-        raise LakeError(f"LAKE_URL is {url!r}: only a folder is supported; give a path")
+        raise LakeError(
+            f"LAKE_URL is {url!r}: only a folder or s3://bucket/prefix is supported; give one"
+        )
     path = Path(url)
     path.mkdir(parents=True, exist_ok=True, mode=0o700)
+    return path.resolve()
+
+
+def _cache_of(url: str) -> Path:
+    """The cache folder; what lies in it may be removed, so it must never be anything else."""
+    path = Path(settings.LAKE_CACHE_DIR)
+    path.mkdir(parents=True, exist_ok=True, mode=0o700)
+    mark = path / CACHE_MARK
+    try:
+        marked = mark.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        if any(path.iterdir()) and not mark.exists():
+            raise LakeError(
+                f"LAKE_CACHE_DIR is {str(path)!r}, which holds other files: "
+                "a cache is emptied when it is full, so give it an empty folder of its own"
+            ) from None
+        made = path.parent / f".{path.name}-{uuid.uuid4()}"
+        made.write_text(url, encoding="utf-8")
+        made.replace(mark)
+        marked = url
+    if marked != url:
+        raise LakeError(
+            f"LAKE_CACHE_DIR is {str(path)!r}, which holds copies of {marked}, not of {url}: "
+            "give it an empty folder of its own"
+        )
     return path.resolve()
 
 

@@ -9,7 +9,8 @@ from uuid import UUID
 
 import pyarrow.parquet as pq
 
-from lake.places import GRACE_S, LakeError, move_durably, older_than, root, scratch
+from lake import files
+from lake.places import GRACE_S, LakeError, scratch
 
 _PART = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]*")
 _RELATIVE = re.compile(r"[A-Za-z0-9-]+(/[A-Za-z0-9_-]+=[A-Za-z0-9-]+)+/[A-Za-z0-9-]+\.parquet")
@@ -32,7 +33,8 @@ def store(
 ) -> StoredTable:
     """Let `write` make a Parquet file, then move it to its dataset, partition and version.
 
-    The file is written aside, flushed to disk and renamed, so a reader sees it whole or not at all.
+    The file is written aside, sent to the bucket where the lake is one, flushed to disk and
+    renamed, so a reader sees it whole or not at all.
     """
     folders = [f"{key}={_checked(value)}" for key, value in partition.items()]
     relative = "/".join([_checked(dataset), *folders, f"version={version}", "part-0.parquet"])
@@ -40,44 +42,55 @@ def store(
         made = folder / "part-0.parquet"
         write(made)
         size_bytes = made.stat().st_size
-        move_durably(made, resolve(relative))
+        files.publish(made, relative)
     return StoredTable(path=relative, size_bytes=size_bytes)
 
 
-def resolve(relative: str) -> Path:
-    """The file behind an internal path.
+def checked(relative: str) -> str:
+    """The internal path, as given.
 
     Raises:
         LakeError: the text is no internal path: user names and patterns never reach the engine.
     """
     if not _RELATIVE.fullmatch(relative):
         raise LakeError("not a path of the lake")
-    return root() / relative
+    return relative
+
+
+def resolve(relative: str) -> Path:
+    """The file behind an internal path on this machine, fetched from the bucket where need be."""
+    return files.local(checked(relative))
+
+
+def exists(relative: str) -> bool:
+    """Whether the lake still holds the file."""
+    return files.exists(checked(relative))
 
 
 def rows_of(relative: str, *, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
-    """The rows of a stored file as plain Python values, without any engine; for checks."""
-    with pq.ParquetFile(resolve(relative)) as file:
-        for batch in file.iter_batches(batch_size=20_000, columns=list(columns)):
-            yield from batch.to_pylist()
+    """The rows of a stored file as plain Python values, without any engine; for checks.
+
+    A column that an older file lacks is None.
+    """
+    with scratch() as folder:
+        (path,) = files.held([checked(relative)], folder=folder)
+        with pq.ParquetFile(path) as file:
+            there = [name for name in columns if name in file.schema_arrow.names]
+            lacking = dict.fromkeys(name for name in columns if name not in there)
+            for batch in file.iter_batches(batch_size=20_000, columns=there):
+                for row in batch.to_pylist():
+                    yield lacking | row
 
 
 def remove(relative: str) -> None:
     """Forget a file that nothing refers to any more."""
-    resolve(relative).unlink(missing_ok=True)
+    files.remove(checked(relative))
 
 
 def sweep(dataset: str, *, keep: Collection[str], grace_s: float = GRACE_S) -> int:
     """Remove files that nothing refers to and nobody touched lately; return how many."""
-    known, base = frozenset(keep), root()
-    stale = [
-        path
-        for path in (base / _checked(dataset)).rglob("*.parquet")
-        if path.relative_to(base).as_posix() not in known and older_than(path, grace_s)
-    ]
-    for path in stale:
-        path.unlink(missing_ok=True)
-    return len(stale)
+    known = frozenset(keep)
+    return files.sweep(_checked(dataset), is_wanted=known.__contains__, grace_s=grace_s)
 
 
 def _checked(part: str) -> str:

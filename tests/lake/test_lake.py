@@ -107,16 +107,16 @@ def test_the_engine_is_locked_to_the_lake(statement):
 
 
 def test_other_engines_are_refused_aloud(settings):
-    settings.LAKE_ENGINE = "spark"
+    settings.LAKE_ENGINE = "sparks"
 
-    with pytest.raises(LakeError, match="spark"), open_engine():
+    with pytest.raises(LakeError, match="sparks"), open_engine():
         pass
 
 
-def test_a_lake_that_is_no_folder_is_refused_aloud(settings):
-    settings.LAKE_URL = "s3://bucket/lake"
+def test_a_lake_that_is_neither_folder_nor_bucket_is_refused_aloud(settings):
+    settings.LAKE_URL = "gs://bucket/lake"
 
-    with pytest.raises(LakeError, match="only a folder"):
+    with pytest.raises(LakeError, match="only a folder or s3"):
         places.root()
 
 

