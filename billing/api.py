@@ -1,6 +1,5 @@
-"""The REST doors of charges: hand bills in, read how the import went, read a project's costs."""
+"""The REST doors of deliveries: hand bills in, read how the import went."""
 
-from datetime import date
 from typing import Any
 from uuid import UUID
 
@@ -15,18 +14,16 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from billing.adapters import FORMATS
-from billing.documents import cost_document, import_document
+from billing.documents import import_document
 from billing.doors import delivery_for, require_upload, sees_totals
-from billing.records import Basis, ChargesRefusedError
-from billing.selectors import UnknownGroupError, costs_grouped
+from billing.records import ChargesRefusedError
 from billing.services import IncomingFile, NewDelivery, receive_files
-from projects.access import actor_of, project_for, require_scope
+from projects.access import actor_of, require_scope
 from projects.idempotency import idempotent
 from projects.records import Actor, Scope
 
 MEBIBYTE = 2**20
 STATUS_OF = {"too_large": 413, "file_type": 415}
-READERS = (Scope.READ_COSTS, Scope.READ_REPORTS, Scope.MANAGE_PROJECT, Scope.ADMIN_ORG)
 
 
 class _TooLarge(exceptions.APIException):
@@ -127,54 +124,3 @@ class ImportView(APIView):
         require_scope(actor, Scope.UPLOAD_BILLING, Scope.READ_COSTS, Scope.ADMIN_ORG)
         delivery = delivery_for(actor, delivery_id)
         return Response(_visible(actor, delivery, already_imported=False))
-
-
-class CostsQuery(serializers.Serializer[Any]):
-    """Which costs, by what."""
-
-    group_by = serializers.CharField(default="x_cost_class", max_length=500)
-    basis = serializers.ChoiceField(choices=[basis.value for basis in Basis], default="billed")
-
-
-class ProjectCostsView(APIView):
-    """A project's costs."""
-
-    @extend_schema(
-        operation_id="project_costs",
-        responses=OpenApiTypes.OBJECT,
-        parameters=[
-            CostsQuery,
-            OpenApiParameter("from", OpenApiTypes.DATE, description="first day"),
-            OpenApiParameter("to", OpenApiTypes.DATE, description="first day that is out"),
-        ],
-    )
-    def get(self, request: Request, slug: str) -> Response:
-        """Read a project's costs by any dimension: the JSON of `manage.py costs`."""
-        actor = actor_of(request)
-        require_scope(actor, *READERS)
-        project = project_for(actor, slug)
-        query = CostsQuery(data=request.query_params)
-        query.is_valid(raise_exception=True)
-        group_by = [name for name in query.validated_data["group_by"].split(",") if name]
-        try:
-            table = costs_grouped(
-                actor.organisation_id,
-                group_by=group_by,
-                basis=query.validated_data["basis"],
-                start_on=_day(request, "from"),
-                end_on=_day(request, "to"),
-                project_id=project.pk,
-            )
-        except UnknownGroupError as error:
-            raise exceptions.ValidationError({"group_by": [str(error)]}) from error
-        return Response(cost_document(table))
-
-
-def _day(request: Request, name: str) -> date | None:
-    text = request.query_params.get(name)
-    if not text:
-        return None
-    try:
-        return date.fromisoformat(text)
-    except ValueError as error:
-        raise exceptions.ValidationError({name: ["Write a day as 2026-05-31."]}) from error

@@ -3,8 +3,9 @@
 from typing import Any
 
 from billing.amounts import plain
+from billing.cost_records import MEASURES, CostTable
 from billing.models import Delivery
-from billing.records import COST_COLUMNS, CostTable
+from billing.records import COST_COLUMNS
 
 
 def import_document(delivery: Delivery, *, already_imported: bool) -> dict[str, Any]:
@@ -48,7 +49,8 @@ def cost_document(table: CostTable) -> dict[str, Any]:
                 **dict(zip(table.group_by, row.group, strict=True)),
                 "currency": row.currency,
                 "cost": plain(row.cost),
-                "accelerator_h": plain(row.accelerator_h),
+                **{name: plain(getattr(row, name)) for name in MEASURES},
+                "rows": row.rows,
             }
             for row in table.rows
         ],

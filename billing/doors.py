@@ -6,9 +6,11 @@ from django.core.exceptions import PermissionDenied
 from django.http import Http404
 from django.utils.translation import gettext as _
 
+from billing.cost_questions import Scope as CostScope
 from billing.models import Delivery, Source
 from billing.selectors import delivery_by_id
 from projects.access import (
+    projects_for,
     require_analyst,
     require_organisation_role,
     require_scope,
@@ -63,6 +65,14 @@ def may_change_rules(actor: Actor) -> bool:
 def sees_totals(actor: Actor, delivery: Delivery) -> bool:
     """Whether the actor may see a delivery's amounts: those of all projects are in them."""
     return sees_unallocated(actor) or delivery.received_by == actor.label
+
+
+def cost_scope(actor: Actor) -> CostScope:
+    """The charges that the actor may see: everything, or those of its projects."""
+    if sees_unallocated(actor):
+        return CostScope()
+    allowed = tuple(projects_for(actor).values_list("pk", flat=True))
+    return CostScope(allowed=allowed, include_unallocated=False)
 
 
 def delivery_for(actor: Actor, delivery_id: UUID) -> Delivery:

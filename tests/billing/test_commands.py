@@ -87,6 +87,11 @@ def test_costs_print_the_agreed_document(run, bill):
                 "currency": "USD",
                 "cost": "2.2",
                 "accelerator_h": None,
+                "idle_accelerator_h": None,
+                "storage_tb_month": None,
+                "requests": None,
+                "transfer_bytes": None,
+                "rows": 2,
             }
         ],
         "total": [{"currency": "USD", "cost": "2.2"}],

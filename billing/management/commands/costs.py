@@ -7,9 +7,11 @@ from typing import Any
 from django.core.management.base import CommandError, CommandParser
 from django.http import Http404
 
+from billing.cost_questions import GROUP_COLUMNS, Scope, make_question
+from billing.cost_records import CostTable
+from billing.cost_selectors import cost_table
 from billing.documents import cost_document
-from billing.records import Basis, CostTable
-from billing.selectors import GROUP_COLUMNS, costs_grouped
+from billing.records import Basis
 from projects.access import project_for, system_actor
 from projects.chosen_organisation import chosen_organisation
 from ui.console import JsonCommand
@@ -26,6 +28,14 @@ class Command(JsonCommand):
             metavar="COL[,COL]",
             help=f"of {', '.join(GROUP_COLUMNS)}, tag:KEY",
         )
+        parser.add_argument(
+            "--where",
+            action="append",
+            default=[],
+            metavar="COL=VALUE",
+            help="only charges with this value; COL!=VALUE leaves them out; several values of one "
+            "column are alternatives; no value means missing; repeatable",
+        )
         parser.add_argument("--basis", choices=[basis.value for basis in Basis], default="billed")
         parser.add_argument("--from", dest="start_on", type=date.fromisoformat, metavar="D")
         parser.add_argument("--to", dest="end_on", type=date.fromisoformat, metavar="D")
@@ -36,15 +46,14 @@ class Command(JsonCommand):
         actor = system_actor(organisation.pk, "manage.py costs")
         try:
             project = project_for(actor, options["project"]) if options["project"] else None
-            table = costs_grouped(
-                organisation.pk,
-                group_by=[name.strip() for name in options["group_by"].split(",") if name.strip()],
+            question = make_question(
+                group_by=options["group_by"].split(","),
                 basis=options["basis"],
-                start_on=options["start_on"],
-                end_on=options["end_on"],
-                project_id=project.pk if project else None,
-                include_unallocated=True,
+                days=(options["start_on"], options["end_on"]),
+                filters=options["where"],
+                scope=Scope(project_id=project.pk if project else None),
             )
+            table = cost_table(organisation.pk, question)
         except (ValueError, Http404) as error:
             raise CommandError(str(error)) from error
         self.emit(cost_document(table), _in_words(table))

@@ -1,0 +1,114 @@
+"""The REST doors of costs: any question, of a project or of everything that the caller may see."""
+
+from typing import Any
+
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework import exceptions
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from billing.cost_questions import GROUP_COLUMNS, CostQuestion, QuestionError, question_in
+from billing.cost_questions import Scope as CostScope
+from billing.cost_selectors import cost_table
+from billing.documents import cost_document
+from billing.doors import cost_scope
+from billing.records import Basis
+from projects.access import actor_of, project_for, require_scope
+from projects.records import Scope
+
+READERS = (Scope.READ_COSTS, Scope.READ_REPORTS, Scope.MANAGE_PROJECT, Scope.ADMIN_ORG)
+QUESTION_PARAMETERS: list[Any] = [
+    OpenApiParameter(
+        "group_by",
+        OpenApiTypes.STR,
+        default="x_cost_class",
+        description=f"columns, with commas between: {', '.join(GROUP_COLUMNS)}, tag:KEY",
+    ),
+    OpenApiParameter(
+        "basis", OpenApiTypes.STR, enum=[basis.value for basis in Basis], default="billed"
+    ),
+    OpenApiParameter("from", OpenApiTypes.DATE, description="first day"),
+    OpenApiParameter("to", OpenApiTypes.DATE, description="first day that is out"),
+    OpenApiParameter("month", OpenApiTypes.STR, description="instead of from and to: 2026-05"),
+    OpenApiParameter(
+        "filter",
+        OpenApiTypes.STR,
+        many=True,
+        description="column=value or column!=value; several values of one column are alternatives; "
+        "no value means missing",
+    ),
+]
+COST_ROW = {
+    "type": "object",
+    "description": "The group's columns, then its sums.",
+    "properties": {
+        "currency": {"type": "string"},
+        "cost": {"type": "string", "nullable": True, "description": "an exact decimal"},
+        "accelerator_h": {"type": "string", "nullable": True},
+        "idle_accelerator_h": {"type": "string", "nullable": True},
+        "storage_tb_month": {"type": "string", "nullable": True},
+        "requests": {"type": "string", "nullable": True},
+        "transfer_bytes": {"type": "string", "nullable": True},
+        "rows": {"type": "integer"},
+    },
+    "additionalProperties": {"type": "string", "nullable": True},
+}
+COST_TABLE = {
+    "type": "object",
+    "properties": {
+        "basis": {"type": "string"},
+        "from": {"type": "string", "format": "date", "nullable": True},
+        "to": {"type": "string", "format": "date", "nullable": True},
+        "filters": {"type": "array", "items": {"type": "string"}},
+        "rows": {"type": "array", "items": COST_ROW},
+        "total": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "properties": {
+                    "currency": {"type": "string"},
+                    "cost": {"type": "string", "nullable": True},
+                },
+            },
+        },
+    },
+}
+
+
+class CostsView(APIView):
+    """Costs of every project that the caller may see."""
+
+    @extend_schema(
+        operation_id="costs", responses={200: COST_TABLE}, parameters=QUESTION_PARAMETERS
+    )
+    def get(self, request: Request) -> Response:
+        """Read costs by any dimension: the JSON of `manage.py costs`."""
+        actor = actor_of(request)
+        require_scope(actor, *READERS)
+        question = asked_question(request, cost_scope(actor))
+        return Response(cost_document(cost_table(actor.organisation_id, question)))
+
+
+class ProjectCostsView(APIView):
+    """A project's costs."""
+
+    @extend_schema(
+        operation_id="project_costs", responses={200: COST_TABLE}, parameters=QUESTION_PARAMETERS
+    )
+    def get(self, request: Request, slug: str) -> Response:
+        """Read a project's costs by any dimension: the JSON of `manage.py costs --project`."""
+        actor = actor_of(request)
+        require_scope(actor, *READERS)
+        project = project_for(actor, slug)
+        question = asked_question(request, CostScope(project_id=project.pk))
+        return Response(cost_document(cost_table(actor.organisation_id, question)))
+
+
+def asked_question(request: Request, scope: CostScope) -> CostQuestion:
+    """The question of a request's parameters, or 400 with the parameter that is wrong."""
+    try:
+        return question_in(dict(request.query_params.lists()), scope)
+    except QuestionError as error:
+        raise exceptions.ValidationError({error.field: [error.message]}) from error
