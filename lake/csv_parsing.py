@@ -1,30 +1,34 @@
-"""How the child process reads a CSV: unpack within bounds, parse, name what is wrong."""
+"""How the child process reads a CSV: unpacked on the fly, parsed, what is wrong named by row."""
 
 import csv
 import hashlib
 import io
-import zlib
-from collections.abc import Callable, Iterator
+import os
+import threading
+from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, Final
 
 import duckdb
 
-CHUNK_BYTES = 2**20
-HEADER_BYTES = 2**20
-PROGRESS_BYTES = 32 * 2**20
-NULL_WORDS = ("", "NULL")
-Say = Callable[[dict[str, Any]], None]
+from lake.refusing import (
+    MAX_COLUMNS,
+    RefusedError,
+    Say,
+    sql_name,
+    sql_text,
+    unique_names,
+)
+from lake.structures import write_lookup
+from lake.unpacking import chunks_of
 
-
-class RefusedError(Exception):
-    """Why the file is not taken, as the answer to the parent."""
-
-    def __init__(
-        self, code: str, message: str, *, row: int | None = None, column: str = ""
-    ) -> None:
-        super().__init__(message)
-        self.answer = {"refused": code, "message": message, "row": row, "column": column}
+HEADER_BYTES: Final = 2**20
+PROGRESS_BYTES: Final = 32 * 2**20
+READ_ON_BYTES: Final = 64 * 2**20  # after the engine gave up: is the file cut short, or a bomb?
+GROUP_CELLS: Final = 2_000_000
+NULL_WORDS: Final = ("", "NULL")
+ROW_COLUMN: Final = "x_source_row"
 
 
 def parse(request: dict[str, Any], say: Say) -> dict[str, Any]:
@@ -33,107 +37,128 @@ def parse(request: dict[str, Any], say: Say) -> dict[str, Any]:
     Raises:
         RefusedError: with the row, where one is to blame.
     """
-    source, folder = Path(request["source"]), Path(request["folder"])
-    gzipped = request["compression"] == "gzip"
-    plain = folder / "unpacked.csv" if gzipped else source
-    size_bytes, sha256, has_nul = _unpack(request, plain if gzipped else None, say)
-    try:
-        columns = _header(plain)
-        if has_nul:
-            raise _located(plain, request) or RefusedError("nul", "a NUL byte stands in the file")
-        made = _Made(request, plain, columns, folder / "text.parquet")
-        rows = made.write()
-    finally:
-        if gzipped:
-            plain.unlink(missing_ok=True)
-    if rows == 0:
-        raise RefusedError("empty", "the file has a header but no rows")
+    head, rest = read_head(request)
+    columns = header_of(head)
+    feed = _Feed(chain([head], rest), is_piped=request["compression"] != "none", say=say)
+    made = _Made(request, columns, Path(request["folder"]) / "text.parquet")
+    with settled_engine(request) as engine:
+        error = _overlapped(feed, lambda: made.write(engine, feed.name or request["source"]))
+        if feed.refusal is not None:
+            raise feed.refusal
+        if error is not None:
+            raise _reason(error, request) from error
+        if feed.has_nul:
+            raise _located(request) or RefusedError("nul", "a NUL byte stands in the file")
+        if made.rows == 0:
+            raise RefusedError("empty", "the file has a header but no rows")
+        made.check_fields(engine)
+        made.read_structures(engine)
     return {
-        "columns": columns,
-        "rows": rows,
-        "unpacked_bytes": size_bytes,
-        "unpacked_sha256": sha256,
-        "map_columns": made.map_columns,
+        "columns": made.names,
+        "rows": made.rows,
+        "unpacked_bytes": feed.size_bytes,
+        "unpacked_sha256": feed.sha256,
+        "lookups": made.lookups,
         "bad_json": made.bad_json,
+        "types": dict.fromkeys(made.written, "VARCHAR"),
+        "is_typed": False,
     }
 
 
-def _unpack(request: dict[str, Any], target: Path | None, say: Say) -> tuple[int, str, bool]:
-    """Read all bytes, unpacked into `target` if packed: size, SHA-256, whether a NUL is there."""
-    digest, size_bytes, has_nul, told = hashlib.sha256(), 0, False, 0
-    limit_bytes = request["max_unpacked_bytes"]
-    with Path(request["source"]).open("rb") as source:
-        chunks = _gunzip(source, limit_bytes) if target else _pieces(source)
-        out = target.open("wb") if target else None
-        try:
-            for chunk in chunks:
-                if size_bytes == 0 and chunk.startswith(b"\x1f\x8b"):
-                    raise RefusedError("file_type", "the file is packed twice; send it packed once")
-                size_bytes += len(chunk)
-                if size_bytes > limit_bytes:
-                    raise _too_large(limit_bytes)
-                digest.update(chunk)
-                has_nul = has_nul or b"\0" in chunk
-                if out is not None:
-                    out.write(chunk)
-                if size_bytes - told >= PROGRESS_BYTES:
-                    told = size_bytes
-                    say({"progress_bytes": size_bytes})
-        finally:
-            if out is not None:
-                out.close()
-    if size_bytes == 0:
-        raise RefusedError("empty", "the file is empty")
-    return size_bytes, digest.hexdigest(), has_nul
+def read_header(request: dict[str, Any]) -> dict[str, Any]:
+    """The column names alone; only the beginning of the file is read."""
+    head, _ = read_head(request)
+    return {"columns": unique_names(header_of(head)), "types": {}}
 
 
-def _too_large(limit_bytes: int) -> RefusedError:
-    return RefusedError(
-        "too_large", f"the file unpacks to more than {limit_bytes // 2**20} MiB; split it by month"
+def read_head(request: dict[str, Any]) -> tuple[bytes, Iterator[bytes]]:
+    """The first bytes, enough for a header, and the rest."""
+    chunks = chunks_of(
+        Path(request["source"]), request["compression"], limit_bytes=request["max_unpacked_bytes"]
     )
+    head = b""
+    for chunk in chunks:
+        head += chunk
+        if len(head) >= HEADER_BYTES:
+            break
+    return head, chunks
 
 
-def _pieces(source: BinaryIO) -> Iterator[bytes]:
-    while chunk := source.read(CHUNK_BYTES):
-        yield chunk
+class _Feed(threading.Thread):
+    """Reads every byte once: its hash, whether a NUL is there; packed bytes go to a pipe."""
+
+    def __init__(self, chunks: Iterator[bytes], *, is_piped: bool, say: Say) -> None:
+        super().__init__(daemon=True)
+        self.chunks, self.say = chunks, say
+        self.size_bytes, self.sha256, self.has_nul = 0, "", False
+        self.refusal: RefusedError | None = None
+        self.ends = os.pipe() if is_piped else None
+
+    @property
+    def name(self) -> str:  # type: ignore[override]  # what the engine reads
+        return f"/dev/fd/{self.ends[0]}" if self.ends else ""
+
+    def run(self) -> None:
+        try:
+            self._read()
+        except RefusedError as refusal:
+            self.refusal = refusal
+        finally:
+            if self.ends:
+                os.close(self.ends[1])
+
+    def _read(self) -> None:
+        digest, told = hashlib.sha256(), 0
+        last_bytes: int | None = None
+        for chunk in self.chunks:
+            self.size_bytes += len(chunk)
+            digest.update(chunk)
+            self.has_nul = self.has_nul or b"\0" in chunk
+            if last_bytes is None and self.ends and not _write(self.ends[1], chunk):
+                last_bytes = self.size_bytes + READ_ON_BYTES
+            if last_bytes is not None and self.size_bytes > last_bytes:
+                return
+            if self.size_bytes - told >= PROGRESS_BYTES:
+                told = self.size_bytes
+                self.say({"progress_bytes": told})
+        self.sha256 = digest.hexdigest()
+
+    def close_reading(self) -> None:
+        """Tell the feeding thread that nobody reads any more."""
+        if self.ends:
+            os.close(self.ends[0])
 
 
-def _gunzip(source: BinaryIO, limit_bytes: int) -> Iterator[bytes]:
-    """Unpack one or more gzip members, never more than a chunk ahead of the consumer."""
-    waiting, members = source.read(CHUNK_BYTES), 0
-    while waiting:
-        member = zlib.decompressobj(wbits=31)
-        while not member.eof:
-            if not waiting and not (waiting := source.read(CHUNK_BYTES)):
-                raise RefusedError("truncated", "the gzip file ends in the middle; send it again")
-            try:
-                unpacked = member.decompress(waiting, CHUNK_BYTES)
-            except zlib.error as error:
-                raise RefusedError("damaged", _damage(error, members)) from error
-            waiting = member.unconsumed_tail or member.unused_data
-            if unpacked:
-                yield unpacked
-        members += 1
-        if len(waiting) < 2:  # the next member's first bytes may lie in the next piece
-            waiting += source.read(CHUNK_BYTES)
+def _write(descriptor: int, chunk: bytes) -> bool:
+    """Write it all; False when nobody reads any more."""
+    view = memoryview(chunk)
+    try:
+        while view:
+            view = view[os.write(descriptor, view) :]
+    except BrokenPipeError:
+        return False
+    return True
 
 
-def _damage(error: zlib.error, members: int) -> str:
-    if "incorrect header" in str(error) and members:
-        return "bytes that are not gzip follow the end of the gzip data; send the file again"
-    if "incorrect data check" in str(error) or "length check" in str(error):
-        return "the checksum of the gzip file is wrong; send it again"
-    return "the gzip file is damaged; send it again"
+def _overlapped(feed: _Feed, work: Any) -> duckdb.Error | None:
+    """Let the engine work while the bytes are read; return its error."""
+    feed.start()
+    try:
+        work()
+    except duckdb.Error as error:
+        return error
+    finally:
+        feed.close_reading()
+        feed.join()
+    return None
 
 
-def _header(path: Path) -> list[str]:
+def header_of(head: bytes) -> list[str]:
     """The column names.
 
     Raises:
         RefusedError: no readable, complete header with each name once.
     """
-    with path.open("rb") as file:
-        head = file.read(HEADER_BYTES)
     if head.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise RefusedError("encoding", "the file is UTF-16; save it as UTF-8", row=1)
     text = head.decode("utf-8-sig", errors="replace")
@@ -141,133 +166,140 @@ def _header(path: Path) -> list[str]:
         columns = next(csv.reader(io.StringIO(text, newline=""), strict=True), [])
     except csv.Error as error:
         raise RefusedError("csv", f"the header cannot be read: {error}", row=1) from error
+    if not columns:
+        raise RefusedError("header", "the first line holds no column names", row=1)
+    if len(columns) > MAX_COLUMNS:
+        raise RefusedError("header", f"{len(columns)} columns are more than {MAX_COLUMNS}", row=1)
+    seen: set[str] = set()
     for position, name in enumerate(columns, start=1):
         if not name.strip() or "\ufffd" in name or "\0" in name:
             raise RefusedError(
                 "header", f"the name of column {position} is empty or unreadable", row=1
             )
-        if columns.index(name) != position - 1:
+        if name in seen:
             raise RefusedError(
                 "header", f"two columns are named {name[:100]!r}", row=1, column=name[:100]
             )
-    if not columns:
-        raise RefusedError("header", "the first line holds no column names", row=1)
-    if len(columns) > 2000:
-        raise RefusedError("header", f"{len(columns)} columns are more than 2000", row=1)
+        seen.add(name)
     return columns
 
 
+def settled_engine(request: dict[str, Any]) -> Any:
+    """A session of the engine within the request's bounds."""
+    engine = duckdb.connect()
+    memory = request["engine_memory_bytes"] // 2**20
+    spill = sql_text(str(Path(request["folder"]) / "spill"))
+    engine.execute(
+        f"SET memory_limit = '{memory}MiB'; SET enable_progress_bar = false; "
+        f"SET temp_directory = {spill}; SET TimeZone = 'UTC'; "
+        "SET autoinstall_known_extensions = false; SET autoload_known_extensions = false"
+    )
+    if request["threads"]:
+        engine.execute(f"SET threads = {int(request['threads'])}")
+    return engine
+
+
+def csv_source(request: dict[str, Any], path: str, width: int) -> str:
+    """The file as the engine's table function, its columns named c0, c1, …"""
+    names = ", ".join(f"'c{position}': 'VARCHAR'" for position in range(width))
+    nulls = ", ".join(sql_text(word) for word in NULL_WORDS)
+    return (
+        f"read_csv({sql_text(path)}, header = true, auto_detect = false, delim = ',', "
+        "quote = '\"', escape = '\"', strict_mode = true, null_padding = false, "
+        f"ignore_errors = false, max_line_size = {16 * request['max_field_bytes']}, "
+        f"compression = 'none', nullstr = [{nulls}], columns = {{{names}}})"
+    )
+
+
 class _Made:
-    """One run of the engine over the plain file."""
+    """One run of the engine over the plain bytes."""
 
-    def __init__(
-        self, request: dict[str, Any], plain: Path, columns: list[str], target: Path
-    ) -> None:
-        self.request, self.plain, self.columns, self.target = request, plain, columns, target
-        self.map_columns = [name for name in request["json_columns"] if name in columns]
+    def __init__(self, request: dict[str, Any], columns: list[str], target: Path) -> None:
+        self.request, self.columns, self.target = request, columns, target
+        self.names = unique_names(columns)
+        wanted = request["wanted_columns"]
+        self.written = [name for name in self.names if wanted is None or name in wanted]
+        self.lookups: dict[str, str] = {}
         self.bad_json: dict[str, int] = {}
+        self.rows = 0
 
-    def write(self) -> int:
-        """Write the Parquet file; return its rows."""
-        with duckdb.connect() as engine:
-            self._settle(engine)
-            try:
-                written = engine.execute(self._copy()).fetchall()
-            except duckdb.Error as error:
-                raise self._reason(error) from error
-            self._check_fields(engine)
-        return int(written[0][0])
-
-    def _settle(self, engine: Any) -> None:
-        memory = self.request["engine_memory_bytes"] // 2**20
-        engine.execute(f"SET memory_limit = '{memory}MiB'; SET enable_progress_bar = false")
-        engine.execute(f"SET temp_directory = {_text(str(self.target.parent / 'spill'))}")
-        engine.execute(
-            f"SET threads = {int(self.request['threads'])}"
-            if self.request["threads"]
-            else "SELECT 1"
-        )
-        engine.execute(
-            "SET autoinstall_known_extensions = false; SET autoload_known_extensions = false"
-        )
-
-    def _copy(self) -> str:
-        names = ", ".join(f"{_text(name)}: 'VARCHAR'" for name in self.columns)
-        nulls = ", ".join(_text(word) for word in NULL_WORDS)
-        source = (
-            f"read_csv({_text(str(self.plain))}, header = true, auto_detect = false, delim = ',', "
-            "quote = '\"', escape = '\"', strict_mode = true, null_padding = false, "
-            f"ignore_errors = false, max_line_size = {16 * self.request['max_field_bytes']}, "
-            f"nullstr = [{nulls}], columns = {{{names}}})"
-        )
-        selected = ", ".join(self._column(name) for name in self.columns)
-        return (
-            f"COPY (SELECT {selected} FROM {source}) TO {_text(str(self.target))} "  # noqa: S608  # our own texts, quoted
-            "(FORMAT parquet, COMPRESSION lz4)"
-        )
-
-    def _column(self, name: str) -> str:
-        quoted = '"' + name.replace('"', '""') + '"'
-        if name not in self.map_columns:
-            return quoted
-        parsed = f"TRY_CAST(TRY_CAST({quoted} AS JSON) AS MAP(VARCHAR, VARCHAR))"
-        kept = f"MAP {{'{BAD_JSON_KEY}': {quoted}}}"
-        return (
-            f"CASE WHEN {quoted} IS NULL THEN NULL ELSE COALESCE({parsed}, {kept}) END AS {quoted}"
-        )
-
-    def _check_fields(self, engine: Any) -> None:
-        """Refuse giant fields; count the texts that were no JSON objects."""
-        checks = [
-            f"map_contains({_name(name)}, '{BAD_JSON_KEY}')"
-            if name in self.map_columns
-            else f"strlen({_name(name)}) > {int(self.request['max_field_bytes'])}"
-            for name in self.columns
+    def write(self, engine: Any, path: str) -> None:
+        """Write the Parquet file; small row groups, or a wide file spills to disk on the way."""
+        width = max(len(self.written), 1)
+        group = min(max(GROUP_CELLS // width // 2048, 5), 60) * 2048
+        selected = [
+            f"c{position} AS {sql_name(name)}"
+            for position, name in enumerate(self.names)
+            if name in self.written
         ]
-        counts = ", ".join(f"count(*) FILTER ({check})" for check in checks)
-        found = engine.execute(
-            f"SELECT {counts} FROM read_parquet({_text(str(self.target))})"  # noqa: S608  # our own texts, quoted
-        ).fetchall()[0]
-        for name, count in zip(self.columns, found, strict=True):
-            if count and name in self.map_columns:
-                self.bad_json[name] = count
-            elif count:
-                raise _located(self.plain, self.request) or RefusedError(
+        if self.request["number_rows"]:
+            selected.append(f"row_number() OVER () + 1 AS {ROW_COLUMN}")
+        written = engine.execute(
+            f"COPY (SELECT {', '.join(selected) or 'c0'} "  # noqa: S608  # our own texts, quoted
+            f"FROM {csv_source(self.request, path, len(self.columns))}) "
+            f"TO {sql_text(str(self.target))} "
+            f"(FORMAT parquet, COMPRESSION lz4, ROW_GROUP_SIZE {group})"
+        ).fetchall()
+        self.rows = int(written[0][0])
+
+    @property
+    def table(self) -> str:
+        return f"read_parquet({sql_text(str(self.target))})"
+
+    def check_fields(self, engine: Any) -> None:
+        """Refuse giant fields."""
+        if not self.written:
+            return
+        longest = ", ".join(f"max(strlen({sql_name(name)}))" for name in self.written)
+        found = engine.execute(f"SELECT {longest} FROM {self.table}").fetchall()[0]  # noqa: S608  # our own texts, quoted
+        for name, length in zip(self.written, found, strict=True):
+            if (length or 0) > self.request["max_field_bytes"]:
+                raise _located(self.request) or RefusedError(
                     "field", "a field is longer than 128 KiB", column=name
                 )
 
-    def _reason(self, error: duckdb.Error) -> RefusedError:
-        """The row to blame, found by a slow and careful second reading."""
-        if isinstance(error, duckdb.OutOfMemoryException):
-            return RefusedError("limits", "the file needed more memory than one file may use")
-        return _located(self.plain, self.request) or RefusedError(
-            "csv", "the file cannot be read as comma-separated UTF-8 text with a header"
-        )
+    def read_structures(self, engine: Any) -> None:
+        """Write beside the table what the texts of its JSON columns mean."""
+        kinds = dict.fromkeys(self.request["json_columns"], False)
+        kinds |= dict.fromkeys(self.request["list_columns"], True)
+        for number, name in enumerate(name for name in self.written if name in kinds):
+            target = self.target.parent / f"lookup-{number}.parquet"
+            bad = write_lookup(engine, self.table, name, is_list=kinds[name], target=target)
+            self.lookups[name] = target.name
+            if bad:
+                self.bad_json[name] = bad
 
 
-BAD_JSON_KEY = "x_unreadable"
+def _reason(error: duckdb.Error, request: dict[str, Any]) -> RefusedError:
+    """The row to blame, found by a slow and careful second reading."""
+    if isinstance(error, duckdb.OutOfMemoryException):
+        return RefusedError("limits", "the file needed more memory than one file may use")
+    if "No space left" in str(error):
+        return RefusedError("disk_full", "the disk is full; free some space and send it again")
+    return _located(request) or RefusedError(
+        "csv", "the file cannot be read as comma-separated UTF-8 text with a header"
+    )
 
 
-def _located(path: Path, request: dict[str, Any]) -> RefusedError | None:
+def _located(request: dict[str, Any]) -> RefusedError | None:
     """Read row by row in plain Python and return what is wrong with the first bad row."""
     csv.field_size_limit(request["max_field_bytes"])
     width, row = 0, 0
-    with path.open("rb") as file:
-        reader = csv.reader(_lines(file), strict=True)
-        try:
-            for row, fields in enumerate(reader, start=1):
-                if not fields:
-                    continue
-                width = width or len(fields)
-                refusal = _wrong_row(fields, row, width)
-                if refusal:
-                    return refusal
-        except UnicodeDecodeError:
-            return RefusedError(
-                "encoding", "the text is not UTF-8; save the file as UTF-8", row=row + 1
-            )
-        except csv.Error as error:
-            return RefusedError("csv", _csv_words(str(error)), row=row + 1)
+    reader = csv.reader(_lines(request), strict=True)
+    try:
+        for row, fields in enumerate(reader, start=1):
+            if not fields:
+                continue
+            width = width or len(fields)
+            refusal = _wrong_row(fields, row, width)
+            if refusal:
+                return refusal
+    except UnicodeDecodeError:
+        return RefusedError(
+            "encoding", "the text is not UTF-8; save the file as UTF-8", row=row + 1
+        )
+    except csv.Error as error:
+        return RefusedError("csv", _csv_words(str(error)), row=row + 1)
     return None
 
 
@@ -284,9 +316,21 @@ def _wrong_row(fields: list[str], row: int, width: int) -> RefusedError | None:
     return None
 
 
-def _lines(file: BinaryIO) -> Iterator[str]:
-    for number, line in enumerate(file):
-        yield line.decode("utf-8-sig" if number == 0 else "utf-8")
+def _lines(request: dict[str, Any]) -> Iterator[str]:
+    """The file's lines as text, none longer than a row may be."""
+    chunks = chunks_of(
+        Path(request["source"]), request["compression"], limit_bytes=request["max_unpacked_bytes"]
+    )
+    waiting, coding = b"", "utf-8-sig"
+    for chunk in chunks:
+        *whole, waiting = (waiting + chunk).split(b"\n")
+        for line in whole:
+            yield line.decode(coding) + "\n"
+            coding = "utf-8"
+        if len(waiting) > 16 * request["max_field_bytes"]:
+            raise csv.Error("field larger than field limit")
+    if waiting:
+        yield waiting.decode(coding)
 
 
 def _csv_words(error: str) -> str:
@@ -295,13 +339,3 @@ def _csv_words(error: str) -> str:
     if "field larger" in error:
         return "a field is longer than 128 KiB, or a quotation mark never closes"
     return f"the quotation marks do not match: {error}"
-
-
-def _text(text: str) -> str:
-    """An SQL text literal."""
-    return "'" + text.replace("'", "''") + "'"
-
-
-def _name(name: str) -> str:
-    """An SQL identifier."""
-    return '"' + name.replace('"', '""') + '"'

@@ -1,4 +1,4 @@
-"""The child process that parses one CSV of a stranger: one request in, one answer out."""
+"""The child process that reads one file of a stranger: one request in, one answer out."""
 
 import json
 import sys
@@ -9,7 +9,7 @@ from lake.confinement import die_with_parent, limit_resources, refuse_network
 
 
 def main() -> None:
-    """Confine this process, then parse."""
+    """Confine this process, then do what is asked."""
     request = json.loads(sys.stdin.read())
     die_with_parent()
     limit_resources(
@@ -19,15 +19,71 @@ def main() -> None:
     )
     refuse_network()
     # imported only now: what they load is confined too
-    from lake.csv_parsing import RefusedError, parse
+    from lake.refusing import RefusedError
 
     try:
-        answer = parse(request, _say)
+        answer = _answer(request)
     except RefusedError as refusal:
         answer = refusal.answer
     except MemoryError:
         answer = RefusedError("limits", "the file needed more memory than one file may use").answer
+    except OSError as error:
+        answer = _trouble(error)
     _say(answer)
+
+
+def _answer(request: dict[str, Any]) -> dict[str, Any]:
+    task = request["task"]
+    if task == "members":
+        from lake.archives import list_members
+
+        return list_members(request)
+    request["kind"] = _kind(request)
+    if task == "line":
+        from lake.line_finding import find
+
+        return find(request, _say)
+    if request["kind"] == "parquet":
+        from lake import parquet_parsing
+
+        return (
+            parquet_parsing.read_header(request)
+            if task == "header"
+            else parquet_parsing.parse(request, _say)
+        )
+    from lake import csv_parsing
+
+    return (
+        csv_parsing.read_header(request) if task == "header" else csv_parsing.parse(request, _say)
+    )
+
+
+def _kind(request: dict[str, Any]) -> str:
+    """`parquet` or `csv`, by the first bytes; for a member of an archive too."""
+    if request["compression"] == "parquet":
+        return "parquet"
+    if request["compression"].startswith("zip:"):
+        from lake.unpacking import chunks_of
+
+        chunks = chunks_of(
+            Path(request["source"]),
+            request["compression"],
+            limit_bytes=request["max_unpacked_bytes"],
+        )
+        if next(chunks).startswith(b"PAR1"):
+            return "parquet"
+    return "csv"
+
+
+def _trouble(error: OSError) -> dict[str, Any]:
+    import errno
+
+    from lake.refusing import RefusedError
+
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        words = "the disk is full; free some space and send it again"
+        return RefusedError("disk_full", words).answer
+    return RefusedError("limits", "the file could not be read within the limits").answer
 
 
 def _say(answer: dict[str, Any]) -> None:

@@ -1,194 +1,214 @@
-"""Text files from outside, parsed by a child process into Parquet; no meaning of columns."""
+"""Files from outside, read by a confined child into tables of the lake; no meaning of columns."""
 
 from __future__ import annotations
 
-import json
 import os
-import subprocess
-import sys
-import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
-from lake.places import LakeError
+from lake.child_process import MAX_FIELD_BYTES, ask_child
+from lake.file_kinds import EVERY, TEXTS, TextFileRefusedError, compression_of
 
-PROJECT_ROOT = Path(__file__).resolve().parent.parent
-MEBIBYTE = 2**20
-MAX_FIELD_BYTES = 128 * 1024
-CHILD_MEMORY_BYTES = (
-    6 * 1024 * MEBIBYTE
-)  # address space: threads and maps count, not only what is used
-ENGINE_MEMORY_BYTES = 512 * MEBIBYTE
-BYTES_PER_CPU_S = 2 * MEBIBYTE  # far below what was measured (60 MiB/s), so only a hang meets it
-
-_MAGIC = (
-    (b"\x1f\x8b", "gzip"),
-    (b"PAR1", "parquet"),
-    (b"PK\x03\x04", "zip"),
-    (b"\x28\xb5\x2f\xfd", "zstd"),
-    (b"BZh", "bzip2"),
-    (b"\xfd7zXZ", "xz"),
-    (b"\xff\xfe", "utf-16"),
-    (b"\xfe\xff", "utf-16"),
-)
-_CSV_SUFFIXES = (".csv", ".txt", ".tsv", "")
-
-
-class TextFileRefusedError(LakeError):
-    """The file cannot be read; `row` counts the header as row 1."""
-
-    def __init__(
-        self, code: str, message: str, *, row: int | None = None, column: str = ""
-    ) -> None:
-        super().__init__(message)
-        self.code, self.message, self.row, self.column = code, message, row, column
+__all__ = [
+    "EVERY",
+    "TEXTS",
+    "ArchiveMember",
+    "CsvRequest",
+    "Header",
+    "ParseRequest",
+    "TextFileRefusedError",
+    "TextTable",
+    "archive_members",
+    "compression_of",
+    "original_line",
+    "read_csv",
+    "read_file",
+    "read_header",
+    "read_parquet_file",
+]
+ZIP_MEMBER: Final = "zip:"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TextTable:
-    """A parsed file: every column text, but the asked-for JSON objects MAP(text, text)."""
+class ParseRequest:
+    """What to parse, where to, and within which bounds.
 
-    path: Path
-    columns: tuple[str, ...]
-    rows: int
-    unpacked_bytes: int
-    unpacked_sha256: str
-    map_columns: tuple[str, ...]
-    bad_json: Mapping[str, int] = field(default_factory=dict)
-
-
-def compression_of(name: str, head: bytes) -> str:
-    """`gzip` or `none`, by the bytes, when the name does not say otherwise.
-
-    Raises:
-        TextFileRefusedError: the bytes are something else than the name says, or than we read.
+    `compression` is what `compression_of` says, or `zip:N` for the N-th member of an archive.
+    `wanted_columns` are those that are written; None means all. `number_rows` adds x_source_row,
+    the row in the file, for engines that cannot count rows themselves.
     """
-    kind = next((kind for magic, kind in _MAGIC if head.startswith(magic)), "none")
-    suffix = Path(name.lower()).suffix[:8]
-    if kind == "utf-16":
-        raise TextFileRefusedError("encoding", "the file is UTF-16; save it as UTF-8", row=1)
-    if kind not in ("gzip", "none"):
-        raise TextFileRefusedError(
-            "file_type", f"the file is {kind}; send CSV, plain or gzipped (.csv.gz)"
-        )
-    if kind == "gzip" and suffix in (".csv", ".txt", ".tsv"):
-        raise TextFileRefusedError(
-            "file_type", f"the name ends in {suffix} but the bytes are gzip; name it {suffix}.gz"
-        )
-    if kind == "none" and suffix == ".gz":
-        raise TextFileRefusedError("file_type", "the name ends in .gz but the bytes are not gzip")
-    if kind == "none" and suffix in (".parquet", ".xlsx", ".xls", ".zip", ".zst", ".json", ".html"):
-        raise TextFileRefusedError(
-            "file_type", f"the name ends in {suffix}; send CSV, plain or gzipped (.csv.gz)"
-        )
-    return kind
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CsvRequest:
-    """What to parse, where to, and within which bounds."""
 
     source: Path
     folder: Path
     compression: str
     max_unpacked_bytes: int
     json_columns: tuple[str, ...] = ()
+    list_columns: tuple[str, ...] = ()
+    wanted_columns: tuple[str, ...] | None = None
+    number_rows: bool = False
     threads: int = 0
     max_field_bytes: int = MAX_FIELD_BYTES
 
-    def as_json(self) -> str:
+    def asking(self, task: str, **more: Any) -> dict[str, Any]:
         """The request as the child reads it."""
-        source_bytes = self.source.stat().st_size
-        likely_bytes = max(source_bytes * (20 if self.compression == "gzip" else 1), 64 * MEBIBYTE)
-        return json.dumps(
-            {
-                "source": str(self.source),
-                "folder": str(self.folder),
-                "compression": self.compression,
-                "max_unpacked_bytes": self.max_unpacked_bytes,
-                "max_field_bytes": self.max_field_bytes,
-                "json_columns": list(self.json_columns),
-                "threads": self.threads,
-                "memory_bytes": CHILD_MEMORY_BYTES,
-                "engine_memory_bytes": ENGINE_MEMORY_BYTES,
-                "cpu_s": 60 + likely_bytes // BYTES_PER_CPU_S,
-                "file_bytes": self.max_unpacked_bytes + 64 * MEBIBYTE,
-            }
-        )
+        return {
+            "task": task,
+            "source": str(self.source),
+            "folder": str(self.folder),
+            "compression": self.compression,
+            "max_unpacked_bytes": self.max_unpacked_bytes,
+            "max_field_bytes": self.max_field_bytes,
+            "json_columns": list(self.json_columns),
+            "list_columns": list(self.list_columns),
+            "wanted_columns": None if self.wanted_columns is None else list(self.wanted_columns),
+            "number_rows": self.number_rows,
+            "threads": self.threads,
+            **more,
+        }
 
 
-def read_csv(
-    request: CsvRequest, *, on_bytes: Callable[[int], None] | None = None, timeout_s: float = 3600.0
+CsvRequest = ParseRequest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextTable:
+    """A read file: a Parquet file in the file's order, and what its columns are.
+
+    Open it by `lake.text_tables.open_text_table`, which puts in the structures of `lookups`:
+    `map_columns` are MAP(text, text) then, `list_columns` lists of them. `types` are the engine's
+    names of the other columns' types: all VARCHAR unless `is_typed`; a DOUBLE is only as exact as
+    its shortest text.
+    """
+
+    path: Path
+    columns: tuple[str, ...]
+    rows: int
+    unpacked_bytes: int
+    unpacked_sha256: str
+    map_columns: tuple[str, ...] = ()
+    list_columns: tuple[str, ...] = ()
+    lookups: Mapping[str, Path] = field(default_factory=dict)
+    bad_json: Mapping[str, int] = field(default_factory=dict)
+    types: Mapping[str, str] = field(default_factory=dict)
+    is_typed: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Header:
+    """The columns of a file; `types` only where the file has types."""
+
+    columns: tuple[str, ...]
+    types: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArchiveMember:
+    """A file in a zip archive; `compression` is how to ask for it."""
+
+    name: str
+    size_bytes: int
+    head: bytes
+    compression: str
+
+
+def read_file(
+    request: ParseRequest,
+    *,
+    on_bytes: Callable[[int], None] | None = None,
+    timeout_s: float = 3600.0,
 ) -> TextTable:
-    """Parse a CSV file in a child process and return the table of texts.
+    """Read a CSV or Parquet file, packed or in an archive, in a child process.
 
     Raises:
-        TextFileRefusedError: the file is no CSV that can be read whole and safely.
+        TextFileRefusedError: the file cannot be read whole and safely.
     """
-    child = subprocess.Popen(
-        [sys.executable, "-E", "-s", "-m", "lake.parse_child"],
-        cwd=PROJECT_ROOT,
-        env={"PATH": os.defpath, "LANG": "C.UTF-8", "PYTHONDONTWRITEBYTECODE": "1"},
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-        encoding="utf-8",
-    )
-    alarm = threading.Timer(timeout_s, child.kill)
-    alarm.start()
-    try:
-        answer = _converse(child, request.as_json(), on_bytes)
-    finally:
-        alarm.cancel()
-        child.kill()
-        child.wait()
-        for pipe in (child.stdin, child.stdout):
-            if pipe is not None:
-                pipe.close()
-    return _table(request, answer)
-
-
-def _converse(
-    child: subprocess.Popen[str], request: str, on_bytes: Callable[[int], None] | None
-) -> Mapping[str, Any]:
-    """Hand the request over, pass progress on, return the child's last line."""
-    if child.stdin is None or child.stdout is None:
-        raise LakeError("the parsing process has no pipes")
-    try:
-        child.stdin.write(request)
-        child.stdin.close()
-    except BrokenPipeError:
-        pass  # it died at once; its missing answer says so below
-    for line in child.stdout:
-        answer: Mapping[str, Any] = json.loads(line)
-        if "progress_bytes" not in answer:
-            return answer
-        if on_bytes is not None:
-            on_bytes(answer["progress_bytes"])
-    return {
-        "refused": "limits",
-        "message": "the file needed more memory or time than one file may use; "
-        "split it, or check that it is a CSV of ordinary rows",
-    }
-
-
-def _table(request: CsvRequest, answer: Mapping[str, Any]) -> TextTable:
-    if "refused" in answer:
-        raise TextFileRefusedError(
-            answer["refused"],
-            answer["message"],
-            row=answer.get("row"),
-            column=answer.get("column") or "",
-        )
+    answer = ask_child(request.asking("parse"), on_bytes=on_bytes, timeout_s=timeout_s)
+    folder = request.folder
+    types: Mapping[str, str] = answer["types"]
+    shapes = {name: name in request.list_columns for name in answer["lookups"]}
+    shapes |= {name: kind.endswith("[]") for name, kind in types.items() if kind.startswith("MAP(")}
     return TextTable(
-        path=request.folder / "text.parquet",
+        path=_path(request, answer.get("path", "text.parquet")),
         columns=tuple(answer["columns"]),
         rows=answer["rows"],
         unpacked_bytes=answer["unpacked_bytes"],
         unpacked_sha256=answer["unpacked_sha256"],
-        map_columns=tuple(answer["map_columns"]),
+        map_columns=tuple(name for name, is_list in shapes.items() if not is_list),
+        list_columns=tuple(name for name, is_list in shapes.items() if is_list),
+        lookups={name: folder / file for name, file in answer["lookups"].items()},
         bad_json=answer["bad_json"],
+        types=types,
+        is_typed=answer["is_typed"],
     )
+
+
+def read_csv(
+    request: ParseRequest,
+    *,
+    on_bytes: Callable[[int], None] | None = None,
+    timeout_s: float = 3600.0,
+) -> TextTable:
+    """Read a CSV file; all its columns are text."""
+    return read_file(request, on_bytes=on_bytes, timeout_s=timeout_s)
+
+
+def read_parquet_file(
+    request: ParseRequest,
+    *,
+    on_bytes: Callable[[int], None] | None = None,
+    timeout_s: float = 3600.0,
+) -> TextTable:
+    """Read a Parquet file: decoded once in the child, copied only where it is nested."""
+    return read_file(request, on_bytes=on_bytes, timeout_s=timeout_s)
+
+
+def read_header(request: ParseRequest) -> Header:
+    """The columns of a file, from its first bytes or its footer."""
+    answer = ask_child(request.asking("header"), timeout_s=60.0)
+    return Header(columns=tuple(answer["columns"]), types=answer["types"])
+
+
+def original_line(
+    request: ParseRequest, *, row: int, timeout_s: float = 120.0
+) -> Mapping[str, str | None]:
+    """The line behind a charge, as the file has it; the header is row 1.
+
+    Raises:
+        TextFileRefusedError: there is no such row, or it takes longer than `timeout_s`.
+    """
+    answer = ask_child(request.asking("line", row=row), timeout_s=timeout_s)
+    line: Mapping[str, str | None] = answer["line"]
+    return line
+
+
+def archive_members(source: Path, *, folder: Path, max_unpacked_bytes: int) -> list[ArchiveMember]:
+    """The files in a zip archive; nothing is unpacked but their first bytes.
+
+    Raises:
+        TextFileRefusedError: it is damaged, encrypted, too large or means to trick.
+    """
+    request = ParseRequest(
+        source=source, folder=folder, compression="zip", max_unpacked_bytes=max_unpacked_bytes
+    )
+    answer = ask_child(request.asking("members"), timeout_s=60.0)
+    return [
+        ArchiveMember(
+            name=member["name"],
+            size_bytes=member["size_bytes"],
+            head=bytes.fromhex(member["head"]),
+            compression=f"{ZIP_MEMBER}{member['index']}",
+        )
+        for member in answer["members"]
+    ]
+
+
+def _path(request: ParseRequest, name: str) -> Path:
+    """The table's own file, or the delivered one under a name that engines take."""
+    if name:
+        return request.folder / name
+    link = request.folder / "source.parquet"
+    if not link.exists():
+        os.link(request.source, link)
+    return link

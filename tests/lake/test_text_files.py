@@ -35,6 +35,12 @@ def rows(table: text_files.TextTable) -> list[dict]:
     return pq.read_table(table.path).to_pylist()
 
 
+def meanings(table: text_files.TextTable, column: str) -> list:
+    """What the texts of a JSON column mean, row by row."""
+    lookup = {row["text"]: row["value"] for row in pq.read_table(table.lookups[column]).to_pylist()}
+    return [lookup.get(row[column]) for row in rows(table)]
+
+
 def test_every_column_is_text_and_null_words_are_null(tmp_path):
     table = parsed(tmp_path, b'a,b,c\n007,NULL,"NULL"\n1e3,,"x\ny"\n')
 
@@ -50,7 +56,7 @@ def test_json_objects_become_maps_and_other_texts_are_kept_and_counted(tmp_path)
 
     table = parsed(tmp_path, content)
 
-    assert [row["Tags"] for row in rows(table)] == [
+    assert meanings(table, "Tags") == [
         [("k", "v"), ("n", "2"), ("on", "true")],
         [("x_unreadable", "{bad")],
         [("x_unreadable", "[1]")],
@@ -71,9 +77,13 @@ def test_plain_and_packed_content_have_the_same_fingerprint(tmp_path):
 
 
 def test_nothing_but_the_table_is_left_in_the_folder(tmp_path):
-    parsed(tmp_path, gzip.compress(b"a,b\n1,2\n"), compression="gzip")
+    parsed(tmp_path, gzip.compress(b"a,Tags\n1,{}\n"), compression="gzip")
 
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["source", "text.parquet"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "lookup-0.parquet",
+        "source",
+        "text.parquet",
+    ]
 
 
 def test_a_closing_quote_far_behind_does_not_swallow_rows(tmp_path):

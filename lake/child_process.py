@@ -1,0 +1,107 @@
+"""Starts the confined child that reads a stranger's file, and hears its answer."""
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from lake.file_kinds import TextFileRefusedError
+from lake.places import LakeError
+
+PROJECT_ROOT: Final = Path(__file__).resolve().parent.parent
+MEBIBYTE: Final = 2**20
+CHILD_MEMORY_BYTES: Final = (
+    6 * 1024 * MEBIBYTE
+)  # address space: threads and maps count, not only what is used
+ENGINE_MEMORY_BYTES: Final = 512 * MEBIBYTE
+BYTES_PER_CPU_S: Final = 2 * MEBIBYTE  # far below what was measured, so only a hang meets it
+PACKED_RATIO: Final = 20  # of what is packed; only bounds the time
+MAX_FIELD_BYTES: Final = 128 * 1024
+
+
+def ask_child(
+    request: Mapping[str, Any],
+    *,
+    on_bytes: Callable[[int], None] | None = None,
+    timeout_s: float = 3600.0,
+) -> Mapping[str, Any]:
+    """Let a confined process do what the request asks, and return its answer.
+
+    Raises:
+        TextFileRefusedError: the file cannot be read whole and safely.
+    """
+    child = subprocess.Popen(
+        [sys.executable, "-E", "-s", "-m", "lake.parse_child"],
+        cwd=PROJECT_ROOT,
+        env={"PATH": os.defpath, "LANG": "C.UTF-8", "PYTHONDONTWRITEBYTECODE": "1"},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        encoding="utf-8",
+    )
+    alarm = threading.Timer(timeout_s, child.kill)
+    alarm.start()
+    try:
+        answer = _converse(child, json.dumps({**_defaults(request), **request}), on_bytes)
+    finally:
+        alarm.cancel()
+        child.kill()
+        child.wait()
+        for pipe in (child.stdin, child.stdout):
+            if pipe is not None:
+                pipe.close()
+    if "refused" in answer:
+        raise TextFileRefusedError(
+            answer["refused"],
+            answer["message"],
+            row=answer.get("row"),
+            column=answer.get("column") or "",
+        )
+    return answer
+
+
+def _defaults(request: Mapping[str, Any]) -> dict[str, Any]:
+    """The bounds, and what most tasks do not ask for."""
+    ratio = 1 if request["compression"] == "none" else PACKED_RATIO
+    likely_bytes = max(Path(request["source"]).stat().st_size * ratio, 64 * MEBIBYTE)
+    return {
+        "memory_bytes": CHILD_MEMORY_BYTES,
+        "engine_memory_bytes": ENGINE_MEMORY_BYTES,
+        "max_field_bytes": MAX_FIELD_BYTES,
+        "cpu_s": 60 + likely_bytes // BYTES_PER_CPU_S,
+        "file_bytes": request["max_unpacked_bytes"] + 64 * MEBIBYTE,
+        "threads": 0,
+        "json_columns": [],
+        "list_columns": [],
+        "wanted_columns": None,
+        "number_rows": False,
+    }
+
+
+def _converse(
+    child: subprocess.Popen[str], request: str, on_bytes: Callable[[int], None] | None
+) -> Mapping[str, Any]:
+    """Hand the request over, pass progress on, return the child's last line."""
+    if child.stdin is None or child.stdout is None:
+        raise LakeError("the parsing process has no pipes")
+    try:
+        child.stdin.write(request)
+        child.stdin.close()
+    except BrokenPipeError:
+        pass  # it died at once; its missing answer says so below
+    for line in child.stdout:
+        answer: Mapping[str, Any] = json.loads(line)
+        if "progress_bytes" not in answer:
+            return answer
+        if on_bytes is not None:
+            on_bytes(answer["progress_bytes"])
+    return {
+        "refused": "limits",
+        "message": "the file needed more memory or time than one file may use; "
+        "split it, or check that it is a bill of ordinary rows",
+    }
