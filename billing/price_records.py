@@ -122,6 +122,7 @@ class PriceRecord:
     source: str
     source_date: str
     note: str = ""
+    feed: str = ""  # the price feed that fills the book
 
     @property
     def is_shipped(self) -> bool:

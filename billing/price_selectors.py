@@ -11,7 +11,7 @@ from uuid import UUID
 
 from django.db.models import QuerySet
 
-from billing.models import ExchangeRate, Price
+from billing.models import ExchangeRate, Price, PriceBook
 from billing.price_list import shipped_prices
 from billing.price_records import (
     CROSS,
@@ -43,8 +43,9 @@ def price_in_force(  # noqa: PLR0913  # a price's key has this many parts
     """The price of one unit on a day; None where nobody stated one.
 
     An empty part of the question fits every price; an empty part of a price fits every question.
-    The organisation's own prices beat the shipped list; then the same region beats any, the same
-    provider any, the same accelerator any; then the latest `valid_from`; then the lowest price.
+    The organisation's own prices beat a price feed's, and these the shipped list; then the same
+    region beats any, the same provider any, the same accelerator any; then the latest `valid_from`;
+    then the lowest price.
     """
     asked = (provider.lower(), region.lower(), accelerator_key.lower())
     fitting = [
@@ -73,6 +74,7 @@ def _rank(asked: tuple[str, str, str]) -> Callable[[PriceRecord], tuple[object, 
         )
         return (
             record.is_shipped,
+            bool(record.feed),
             region,
             provider,
             accelerator,
@@ -116,9 +118,20 @@ def _own(organisation_id: UUID, cost_class: str | None) -> QuerySet[Price]:
     return prices if cost_class is None else prices.filter(cost_class=cost_class)
 
 
+def all_prices(organisation_id: UUID) -> list[PriceRecord]:
+    """Every price of all days, own, fed and shipped, each ended by the next of its key."""
+    return [*_dated(_records(_own(organisation_id, None))), *_shipped()]
+
+
+def price_books(organisation_id: UUID) -> QuerySet[PriceBook]:
+    """Every price book."""
+    return PriceBook.objects.filter(organisation_id=organisation_id)
+
+
 def own_prices(organisation_id: UUID) -> list[PriceRecord]:
-    """The organisation's own prices of all days, as they were stated."""
-    return _records(_own(organisation_id, None).order_by("book__name", "valid_from", "pk"))
+    """The organisation's own prices of all days, as they were stated; not those of price feeds."""
+    own = _own(organisation_id, None).filter(book__feed="")
+    return _records(own.order_by("book__name", "valid_from", "pk"))
 
 
 def _records(prices: Iterable[Price]) -> list[PriceRecord]:
@@ -139,6 +152,7 @@ def _records(prices: Iterable[Price]) -> list[PriceRecord]:
             source=price.source,
             source_date=price.source_date,
             note=price.note,
+            feed=price.book.feed,
         )
         for price in prices
     ]

@@ -11,17 +11,19 @@ from django.db import transaction
 from django.utils.translation import gettext as _
 
 from billing.amounts import exact_text
-from billing.models import Price, PriceBook
+from billing.models import Delivery, Price, PriceBook
 from billing.price_reading import read_prices
 from billing.price_records import (
     KEY_FIELDS,
     OWN_BOOK,
     SHIPPED_BOOK,
     Imported,
+    PriceKey,
     PricesRefusedError,
     PriceWish,
 )
 from billing.services.locking import lock_prices
+from jobs import services as jobs
 from projects.access import require_organisation_role
 from projects.records import Actor
 from projects.trail import note
@@ -88,6 +90,7 @@ def add_price(actor: Actor, wish: PriceWish, *, book: str = OWN_BOOK) -> Price:
         if not new:
             return Price.objects.get(book=kept, withdrawn_at=None, **_identity(wish))
         note(actor, "price.add", subject=("price", new[0].pk), after=price_summary(new[0]))
+        ask_for_repricing(actor.organisation_id)
     return new[0]
 
 
@@ -138,6 +141,7 @@ def _import(
             if not origin:
                 after["prices"] = [price_summary(price) for price in new]
             note(actor, "prices.import", subject=("price_book", kept.pk), after=after)
+            ask_for_repricing(actor.organisation_id)
     return Imported(
         rows=len(numbered),
         added=len(new),
@@ -166,7 +170,26 @@ def withdraw_price(actor: Actor, price_id: UUID, *, now: datetime, reason: str) 
         subject = ("price", price.pk)
         before = price_summary(price)
         note(actor, "price.withdraw", subject=subject, before=before, reason=reason)
+        ask_for_repricing(actor.organisation_id)
     return price
+
+
+def ask_for_repricing(organisation_id: UUID) -> None:
+    """Prices have changed: have the published bills whose costs are our estimates staged again."""
+    estimated = Delivery.objects.filter(
+        organisation_id=organisation_id,
+        state=Delivery.State.PUBLISHED,
+        report__has_estimated=True,
+    )
+    if estimated.exists():
+        jobs.enqueue(
+            organisation_id=organisation_id,
+            kind="billing.reprice",
+            scope="organisation",
+            payload={},
+            dedupe_key="reprice",
+            title=_("Price estimated charges again"),
+        )
 
 
 def price_summary(price: Price) -> dict[str, Any]:
@@ -191,17 +214,26 @@ def _store(
     actor: Actor, book: PriceBook, numbered: Sequence[Numbered], *, file: str
 ) -> list[Price]:
     """Store what is not there yet; call it with the prices locked."""
-    _check_accelerators(actor.organisation_id, numbered, file)
+    if book.feed:
+        raise PricesRefusedError(
+            _("A price feed fills the book {book}; write your own prices to another.").format(
+                book=book.name
+            ),
+            file=file,
+            column="book",
+        )
+    check_accelerators(actor.organisation_id, numbered, file)
     known = {
-        _dated_key(price): price for price in Price.objects.filter(book=book, withdrawn_at=None)
+        (*key_of(price), price.valid_from): price
+        for price in Price.objects.filter(book=book, withdrawn_at=None)
     }
     fresh: dict[tuple[Any, ...], Price] = {}
     for number, wish in numbered:
         at = (*wish.key, wish.valid_from)
         there = known.get(at) or fresh.get(at)
         if there is None:
-            fresh[at] = _price(actor, book, wish)
-        elif _terms(there) != _terms_of(wish):
+            fresh[at] = new_price(actor, book, wish)
+        elif terms_of(there) != terms_of_wish(wish):
             raise PricesRefusedError(
                 _(
                     "{wanted} cannot be: this book has {there} for the same thing from {day} on. "
@@ -222,7 +254,7 @@ def _said(amount: Any, currency: str, unit: str) -> str:
     return f"{exact_text(amount)} {currency} / {unit}"
 
 
-def _check_accelerators(organisation_id: UUID, numbered: Iterable[Numbered], file: str) -> None:
+def check_accelerators(organisation_id: UUID, numbered: Iterable[Numbered], file: str) -> None:
     """An accelerator's price names an accelerator of the catalogue; other prices name none."""
     keys = [spec.key for spec in accelerators(organisation_id)]
     for number, wish in numbered:
@@ -245,20 +277,30 @@ def _identity(wish: PriceWish) -> dict[str, Any]:
     return {**dict(zip(KEY_FIELDS, wish.key, strict=True)), "valid_from": wish.valid_from}
 
 
-def _dated_key(price: Price) -> tuple[Any, ...]:
-    return (*(getattr(price, name) for name in KEY_FIELDS), price.valid_from)
+def key_of(price: Price) -> PriceKey:
+    """What the prices of one thing share."""
+    return (
+        price.cost_class,
+        price.provider,
+        price.region,
+        price.accelerator_key,
+        price.instance_type,
+        price.purchase,
+    )
 
 
-def _terms(price: Price) -> tuple[Any, ...]:
+def terms_of(price: Price) -> tuple[Any, ...]:
     """What makes two prices of one key and day the same price."""
     return (price.unit, price.amount, price.currency, price.valid_to)
 
 
-def _terms_of(wish: PriceWish) -> tuple[Any, ...]:
+def terms_of_wish(wish: PriceWish) -> tuple[Any, ...]:
+    """The same of a price that is wished for."""
     return (wish.unit, wish.price.amount, wish.price.currency, wish.valid_to)
 
 
-def _price(actor: Actor, book: PriceBook, wish: PriceWish) -> Price:
+def new_price(actor: Actor, book: PriceBook, wish: PriceWish) -> Price:
+    """A price of a book, not stored yet."""
     return Price(
         organisation_id=actor.organisation_id,
         book=book,
