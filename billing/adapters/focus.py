@@ -2,10 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import ibis
 
+from billing.adapters.azure_columns import SIZE
+from billing.adapters.focus_extras import GOOGLE_ONLY, is_known
+from billing.adapters.gcp import category_of
 from billing.adapters.layout import InstantStyle, Layout, assembled, plain_values
 from billing.columns import BY_NAME, CHARGE_COLUMNS
 from billing.records import COST_COLUMNS, ChargesRefusedError, Kind
@@ -113,6 +116,9 @@ OWN: Final = frozenset(
 )
 
 
+# Who provides the service, where a version or an export names nobody under that name.
+PROVIDER_NAMES: Final = ("ServiceProviderName", "HostProviderName", "InvoiceIssuerName")
+SKU_DETAILS: Final = "x_SkuDetails"  # Microsoft
 COSTS: Final = ("BilledCost", "EffectiveCost", "ListCost", "ContractedCost")
 QUANTITIES: Final = ("ConsumedQuantity", "PricingQuantity")
 
@@ -135,9 +141,15 @@ class Focus:
         for theirs, ours in COLUMNS.items():
             if theirs in columns:
                 found.setdefault(ours, theirs)
+        for theirs in PROVIDER_NAMES:
+            if theirs in columns:
+                found.setdefault("provider_name", theirs)
+        without_category = _is_google(columns) and "ServiceCategory" not in columns
         usage_only = not set(COSTS) & set(columns) and bool(set(QUANTITIES) & set(columns))
-        _require(found, but=COST_COLUMNS if usage_only else ())
-        known = sum(1 for name in columns if name in COLUMNS)
+        optional = COST_COLUMNS if usage_only else ()
+        _require(found, but=(*optional, "service_category") if without_category else optional)
+        unknown = tuple(name for name in columns if name not in COLUMNS and not is_known(name))
+        known = len(columns) - len(unknown)
         what = "usage without costs, " if usage_only else ""
         return Layout(
             columns=found,
@@ -147,15 +159,32 @@ class Focus:
                 for ours, theirs in found.items()
                 if BY_NAME[ours].kind is Kind.INSTANT
             },
-            extra_columns=tuple(name for name in columns if name not in found.values()),
-            unknown_columns=tuple(name for name in columns if name not in COLUMNS),
+            extra_columns=unknown,
+            unknown_columns=unknown,
             missing_columns=tuple(name for name in WANTED if name not in columns),
             saw=f"FOCUS {_version(columns)}, {what}{known} of {len(columns)} columns are known",
         )
 
     def charges(self, lines: ibis.Table, layout: Layout) -> ibis.Table:
         """FOCUS columns are charge columns."""
-        return assembled(lines, layout, plain_values(lines, layout))
+        values = plain_values(lines, layout)
+        values["provider_name"] = _provider(lines)
+        if SKU_DETAILS in lines.columns:
+            size = lines[SKU_DETAILS].cast("string").re_extract(SIZE, 1)
+            values["x_instance_type"] = size.nullif("")
+        if "service_category" not in values:  # Google's table has none
+            values["service_category"] = category_of(values["service_name"])
+        return assembled(lines, layout, values)
+
+
+def _provider(lines: ibis.Table) -> Any:
+    """The first of the names that a line states."""
+    names = [name for name in ("ProviderName", *PROVIDER_NAMES) if name in lines.columns]
+    return ibis.coalesce(*(lines[name].cast("string") for name in names))
+
+
+def _is_google(columns: Sequence[str]) -> bool:
+    return any(name in columns for name in GOOGLE_ONLY)
 
 
 def _require(found: Mapping[str, str], *, but: Sequence[str]) -> None:

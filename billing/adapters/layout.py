@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import ibis
 
@@ -20,6 +20,8 @@ class InstantStyle(StrEnum):
     ISO = "iso"  # 2026-05-01T00:00:00Z, 2026-05-01 00:00:00, 2026-05-01 00:00:00 UTC
     ISO_DAY = "iso_day"  # 2026-05-01, with or without a time of day
     US_DATE = "us_date"  # 05/31/2026
+    DAY_FIRST = "day_first"  # 31/05/2026, 31.05.2026
+    SLASHED = "slashed"  # 2026/05/31
     MONTH = "month"  # 202605
 
 
@@ -30,6 +32,7 @@ class Layout:
     columns: Mapping[str, str]  # charge column -> the file's column that tells it
     numbers: tuple[str, ...]  # the file's columns that are read as exact numbers
     instants: Mapping[str, InstantStyle]  # the file's columns that are read as times
+    read_columns: tuple[str, ...] = ()  # further columns that the adapter reads
     extra_columns: tuple[str, ...] = ()  # kept beside the charge columns as texts
     unknown_columns: tuple[str, ...] = ()  # the format does not know them
     missing_columns: tuple[str, ...] = ()  # the format wants them; we can do without
@@ -41,7 +44,13 @@ class Layout:
     def wanted_columns(self) -> frozenset[str]:
         """The file's columns that reading needs."""
         return frozenset(
-            (*self.columns.values(), *self.numbers, *self.instants, *self.extra_columns)
+            (
+                *self.columns.values(),
+                *self.numbers,
+                *self.instants,
+                *self.read_columns,
+                *self.extra_columns,
+            )
         )
 
 
@@ -76,6 +85,38 @@ class BillAdapter(Protocol):
         `lines` has the file's own columns: `layout.numbers` are decimal(38, 18), `layout.instants`
         timestamps in UTC, JSON objects map<string, string>, lists array<map<string, string>>, the
         rest text; and PLACES, where each line stands. The answer is what `assembled` makes.
+        """
+
+
+@runtime_checkable
+class UnfoldsLines(Protocol):
+    """An adapter of a format in which one line can state several charges."""
+
+    def unfolded(self, lines: ibis.Table) -> ibis.Table:
+        """One line for each charge, before anything is typed; all keep their line's PLACES."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeenFile:
+    """One file of a delivery, and what an adapter's question about its content counted."""
+
+    name: str
+    layout: Layout
+    counts: Mapping[str, int]
+
+
+@runtime_checkable
+class AsksContent(Protocol):
+    """An adapter whose columns alone do not tell everything about a file."""
+
+    def question(self, lines: ibis.Table, layout: Layout) -> Mapping[str, Any]:
+        """Counts over the file's texts, by name."""
+
+    def settled(self, seen: Sequence[SeenFile]) -> tuple["BillAdapter", tuple[Layout, ...]]:
+        """The adapter and the layouts that the content of all files of a delivery calls for.
+
+        Raises:
+            ChargesRefusedError: the content contradicts itself, or what was asked for.
         """
 
 

@@ -1,0 +1,337 @@
+"""AWS Cost and Usage Reports, legacy (lineItem/UsageType) and 2.0 (line_item_usage_type).
+
+Billed cost is the unblended cost as delivered. Effective cost follows AWS's amortised cost:
+DiscountedUsage and SavingsPlanCoveredUsage cost what the commitment costs for them, RIFee and
+SavingsPlanRecurringFee only their unused part, upfront fees and SavingsPlanNegation nothing, all
+else its unblended cost; Net columns win where the report has them.
+Source: AWS Cost Management user guide "Understanding your amortized costs"; CUR user guide.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import ibis
+
+from billing.adapters.aws_columns import (
+    BLOCK_STORAGE,
+    CATEGORIES,
+    COVERED,
+    DIRECT,
+    FREQUENCIES,
+    INSTANTS,
+    KNOWN,
+    NUMBERS,
+    OPEN_GROUPS,
+    OTHER_CATEGORY,
+    READ,
+    REQUIRED,
+    SERVICE_CATEGORIES,
+    TAG_MAPS,
+    TRAFFIC,
+    TRAFFIC_PRODUCTS,
+    WANTED,
+)
+from billing.adapters.cells import (
+    Cells,
+    first_match,
+    found_columns,
+    product,
+    spelling,
+    tag_map,
+    translated,
+)
+from billing.adapters.layout import InstantStyle, Layout, assembled
+from billing.records import MONEY_TYPE, ChargesRefusedError
+
+OWN: Final = (
+    "lineItem/LineItemType",
+    "lineItem/UnblendedCost",
+    "lineItem/UsageStartDate",
+    "lineItem/ProductCode",
+    "lineItem/UsageType",
+)
+TYPE: Final = "lineItem/LineItemType"
+NOTHING: Final = "None"  # what some tools write where there is no number
+NARROW: Final = "decimal(35, 18)"  # sums of a few of these fit every engine's exact type
+
+
+@dataclass(frozen=True, slots=True)
+class AwsCur:
+    """The adapter of both reports."""
+
+    name: str = "aws-cur"
+    json_columns: tuple[str, ...] = TAG_MAPS
+    list_columns: tuple[str, ...] = ()
+
+    def recognises(self, columns: Sequence[str]) -> int:
+        """How many of the columns without which no report is stand in the file."""
+        found = len(found_columns(columns, OWN))
+        return found if found > 1 else 0
+
+    def layout(self, columns: Sequence[str]) -> Layout:
+        """Find the report's columns by either spelling."""
+        found = found_columns(columns, KNOWN)
+        is_new = not any("/" in name for name in columns)
+        for name in REQUIRED:
+            if name not in found:
+                shown = written(name, is_new=is_new)
+                raise ChargesRefusedError(
+                    "missing_column",
+                    f"the column {shown} is missing; export the report again with it",
+                    row=1,
+                    column=shown,
+                )
+        tags = _tag_columns(columns)
+        unknown = tuple(
+            name for name in columns if name not in found.values() and not _is_open(name)
+        )
+        report = "CUR 2.0" if is_new else "Cost and Usage Report"
+        known = len(columns) - len(unknown)
+        return Layout(
+            columns={ours: found[name] for ours, name in DIRECT.items() if name in found},
+            numbers=tuple(found[name] for name in NUMBERS if name in found),
+            instants={found[name]: InstantStyle.ISO for name in INSTANTS if name in found},
+            read_columns=(*(found[name] for name in READ if name in found), *tags.values()),
+            extra_columns=unknown,
+            unknown_columns=unknown,
+            missing_columns=tuple(
+                written(name, is_new=is_new) for name in WANTED if name not in found
+            ),
+            saw=f"AWS {report}, {known} of {len(columns)} columns are known",
+            facts={"found": found, "tags": tags},
+        )
+
+    def unfolded(self, lines: ibis.Table) -> ibis.Table:
+        """The same lines, without the word that some tools write for a missing number."""
+        numbers = found_columns(lines.columns, NUMBERS).values()
+        texts = [name for name in numbers if lines[name].type().is_string()]
+        return lines.mutate(**{name: lines[name].nullif(NOTHING) for name in texts})
+
+    def charges(self, lines: ibis.Table, layout: Layout) -> ibis.Table:
+        """Charges by the report's rules."""
+        cells = Cells(lines, layout.facts["found"])
+        values: dict[str, Any] = {
+            ours: lines[theirs] for ours, theirs in layout.columns.items() if ours != "list_cost"
+        }
+        values |= _who(cells) | _what(cells) | _costs(cells) | _commitment(cells)
+        values["tags"] = _tags(lines, layout.facts["tags"])
+        return assembled(lines, layout, values)
+
+
+def written(name: str, *, is_new: bool) -> str:
+    """A column's name as CUR 2.0 writes it.
+
+    >>> written("savingsPlan/SavingsPlanARN", is_new=True)
+    'savings_plan_savings_plan_a_r_n'
+    """
+    if not is_new:
+        return name
+    return "_".join(re.sub(r"(?<!^)([A-Z])", r"_\1", part).lower() for part in name.split("/"))
+
+
+def _is_open(name: str) -> bool:
+    return spelling(name).startswith(OPEN_GROUPS) or name in TAG_MAPS
+
+
+def _tag_columns(columns: Sequence[str]) -> dict[str, str]:
+    """The tag's key -> the column that holds it; a map column stands under no key."""
+    found: dict[str, str] = {}
+    for name in columns:
+        if name.startswith("resourceTags/"):
+            found.setdefault(name.removeprefix("resourceTags/").removeprefix("user:"), name)
+        elif name.startswith("resource_tags_"):  # Athena
+            found.setdefault(name.removeprefix("resource_tags_").removeprefix("user_"), name)
+    if not found:
+        maps = [name for name in TAG_MAPS if name in columns]
+        found = {"": maps[0]} if maps else {}
+    return found
+
+
+def _tags(lines: ibis.Table, found: Mapping[str, str]) -> Any:
+    """User tags under their own keys, AWS's own under theirs."""
+    if "" not in found:
+        return tag_map({key: lines[name].cast("string") for key, name in found.items()})
+    tags = lines[found[""]]
+    if not tags.type().is_map():
+        return ibis.null("map<string, string>")
+    keys = tags.keys().map(lambda key: key.re_replace(r"^(?:resourceTags/)?user[_:]", ""))
+    return ibis.ifelse(tags.notnull(), ibis.map(keys, tags.values()), ibis.null(tags.type()))
+
+
+def _who(cells: Cells) -> dict[str, Any]:
+    """Who bills whom."""
+    is_aws = cells.text("bill/BillingEntity").fill_null("AWS") == "AWS"
+    return {
+        "provider_name": ibis.literal("AWS"),
+        "publisher_name": ibis.ifelse(is_aws, "AWS", cells.text("lineItem/LegalEntity")),
+        "invoice_issuer_name": cells.text("bill/InvoicingEntity", "lineItem/LegalEntity"),
+        "billing_account_id": cells.text("bill/PayerAccountId", "lineItem/UsageAccountId"),
+        "billing_period_end": ibis.coalesce(
+            cells.instant("bill/BillingPeriodEndDate"),
+            cells.instant("bill/BillingPeriodStartDate") + ibis.interval(months=1),
+        ),
+    }
+
+
+def _what(cells: Cells) -> dict[str, Any]:
+    """What was used, and what kind of charge it is."""
+    kind = cells.text(TYPE)
+    category = translated(kind, CATEGORIES, OTHER_CATEGORY)
+    used = (category == "Usage") & (kind != "SavingsPlanNegation")
+    nothing, nobody = ibis.null(MONEY_TYPE), ibis.null("string")
+    amount = ibis.ifelse(used, cells.number("lineItem/UsageAmount"), nothing)
+    unit = ibis.ifelse(used, cells.text("pricing/unit"), nobody)
+    unused_h = cells.number("reservation/UnusedQuantity")
+    idle = ((kind == "RIFee") & (unused_h > 0)).fill_null(False)
+    usage_type = cells.text("lineItem/UsageType").fill_null("")
+    code = cells.text("lineItem/ProductCode")
+    on_machine = code.isin(TRAFFIC_PRODUCTS)
+    instance = cells.text("product/instanceType").re_replace(r"(?i)(?:^ml\.|-[a-z]+$)", "")
+    status = cells.text("capacityReservation/CapacityReservationStatus")
+    return {
+        "charge_category": category,
+        "charge_class": ibis.ifelse(kind == "Refund", "Correction", nobody),
+        "charge_frequency": translated(kind, FREQUENCIES, "One-Time"),
+        "pricing_category": ibis.cases(
+            (category != "Usage", nobody),
+            (kind.isin(COVERED), "Committed"),
+            (usage_type.contains("SpotUsage"), "Dynamic"),
+            else_="Standard",
+        ),
+        "pricing_quantity": amount,
+        "pricing_unit": unit,
+        "consumed_quantity": ibis.ifelse(idle, unused_h, amount),  # a fee's idle hours
+        "consumed_unit": ibis.ifelse(idle, "Hours", unit),
+        "service_name": ibis.coalesce(
+            cells.text("product/ProductName", "product/servicename").nullif(""), code
+        ),
+        "service_category": ibis.cases(
+            (on_machine & usage_type.re_search(BLOCK_STORAGE), "Storage"),
+            (on_machine & usage_type.re_search(TRAFFIC), "Networking"),
+            else_=first_match(code, SERVICE_CATEGORIES, "Other"),
+        ),
+        "region_id": cells.text("product/regionCode", "product/region"),
+        "region_name": cells.text("product/location"),
+        "capacity_reservation_id": cells.text("capacityReservation/CapacityReservationArn"),
+        "capacity_reservation_status": ibis.cases(
+            (usage_type.re_search(r"\bUnused(?:Box|Ded):"), "Unused"),
+            (status.lower() == "unused", "Unused"),
+            (status.lower() == "used", "Used"),
+            else_=nobody,
+        ),
+        "x_instance_type": instance.nullif(""),
+    }
+
+
+def _costs(cells: Cells) -> dict[str, Any]:
+    """The three costs that the report does not state as such."""
+    kind = cells.text(TYPE)
+    unblended = cells.number("lineItem/UnblendedCost")
+    zero = ibis.literal(0).cast(MONEY_TYPE)
+    is_free = kind.isin(("SavingsPlanNegation", "SavingsPlanUpfrontFee")) | (
+        (kind == "Fee") & cells.text("reservation/ReservationARN").notnull()
+    )
+    effective = ibis.cases(
+        (
+            kind == "DiscountedUsage",
+            cells.number("reservation/NetEffectiveCost", "reservation/EffectiveCost"),
+        ),
+        (
+            kind == "SavingsPlanCoveredUsage",
+            cells.number(
+                "savingsPlan/NetSavingsPlanEffectiveCost", "savingsPlan/SavingsPlanEffectiveCost"
+            ),
+        ),
+        (kind == "RIFee", _unused_reservation(cells)),
+        (kind == "SavingsPlanRecurringFee", _unused_savings_plan(cells)),
+        (is_free, zero),
+        else_=cells.number("lineItem/NetUnblendedCost", "lineItem/UnblendedCost"),
+    )
+    is_negation = kind == "SavingsPlanNegation"
+    return {
+        "effective_cost": effective,
+        "list_cost": ibis.cases(
+            (is_negation, zero),
+            (
+                translated(kind, CATEGORIES, OTHER_CATEGORY) == "Usage",
+                ibis.coalesce(cells.number("pricing/publicOnDemandCost"), unblended),
+            ),
+            else_=unblended,
+        ),
+        "contracted_cost": ibis.cases(
+            (is_negation, zero),
+            (kind == "DiscountedUsage", ibis.null(MONEY_TYPE)),  # no report states it
+            else_=unblended,
+        ),
+    }
+
+
+def _unused_reservation(cells: Cells) -> Any:
+    """What a month's reservation cost for hours that nobody used."""
+    return _sum(
+        cells.number(
+            "reservation/NetUnusedAmortizedUpfrontFeeForBillingPeriod",
+            "reservation/UnusedAmortizedUpfrontFeeForBillingPeriod",
+        ),
+        cells.number("reservation/NetUnusedRecurringFee", "reservation/UnusedRecurringFee"),
+    )
+
+
+def _unused_savings_plan(cells: Cells) -> Any:
+    """What a savings plan's commitment cost beyond its use; net as the share that was unused."""
+    upfront = "AmortizedUpfrontCommitmentForBillingPeriod"
+    recurring = "RecurringCommitmentForBillingPeriod"
+    gross = _sum(cells.number(f"savingsPlan/{upfront}"), cells.number(f"savingsPlan/{recurring}"))
+    used = cells.number("savingsPlan/UsedCommitment")
+    unused = (gross.try_cast(NARROW) - used.try_cast(NARROW)).cast(MONEY_TYPE)
+    net = _sum(
+        cells.number(f"savingsPlan/Net{upfront}"), cells.number(f"savingsPlan/Net{recurring}")
+    )
+    share = unused.cast("float64") / gross.cast("float64").nullif(0)
+    return ibis.coalesce(product(net, share.cast("decimal(18, 9)")), unused)
+
+
+def _sum(left: Any, right: Any) -> Any:
+    """Left plus right where at least one is stated."""
+    zero = ibis.literal(0).cast(NARROW)
+    total = left.try_cast(NARROW).fill_null(zero) + right.try_cast(NARROW).fill_null(zero)
+    stated = left.notnull() | right.notnull()
+    return ibis.ifelse(stated, total.cast(MONEY_TYPE), ibis.null(MONEY_TYPE))
+
+
+def _commitment(cells: Cells) -> dict[str, Any]:
+    """Which commitment covers a line or is bought by it, and how much of it lay idle."""
+    kind = cells.text(TYPE)
+    plan = cells.text("savingsPlan/SavingsPlanARN")
+    reservation = cells.text("reservation/ReservationARN")
+    nothing = ibis.null("string")
+    unused_h = cells.number("reservation/UnusedQuantity")
+    fee_unused = (kind == "RIFee") & (unused_h > 0)
+    fee_unused = fee_unused | (
+        (kind == "SavingsPlanRecurringFee") & (_unused_savings_plan(cells) > 0)
+    )
+    return {
+        "commitment_discount_id": ibis.coalesce(plan, reservation),
+        "commitment_discount_category": ibis.cases(
+            (plan.notnull(), "Spend"), (reservation.notnull(), "Usage"), else_=nothing
+        ),
+        "commitment_discount_type": ibis.cases(
+            (plan.notnull(), cells.text("savingsPlan/OfferingType").fill_null("Savings Plan")),
+            (reservation.notnull(), "Reserved Instance"),
+            else_=nothing,
+        ),
+        "commitment_discount_status": ibis.cases(
+            (kind.isin(COVERED), "Used"), (fee_unused.fill_null(False), "Unused"), else_=nothing
+        ),
+        "commitment_discount_quantity": ibis.ifelse(
+            kind == "RIFee", unused_h, ibis.null(MONEY_TYPE)
+        ),
+        "commitment_discount_unit": ibis.ifelse(
+            (kind == "RIFee") & unused_h.notnull(), "Hours", nothing
+        ),
+    }
+
+
+AWS_CUR: Final = AwsCur()
