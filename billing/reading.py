@@ -8,7 +8,7 @@ from typing import Any, Final
 import ibis
 from babel.numbers import list_currencies
 
-from billing.adapters.layout import PLACES, BillAdapter, Layout
+from billing.adapters.layout import PLACES, BillAdapter, Layout, UnfoldsLines
 from billing.classification import classify
 from billing.columns import BY_NAME, CHARGE_COLUMNS
 from billing.expressions import (
@@ -22,6 +22,7 @@ from billing.line_reading import LineReading, RowRefusedError
 from billing.records import Kind
 from lake.engine import Engine
 from lake.text_files import TextTable
+from lake.text_tables import open_text_table
 
 MAX_SPELLINGS: Final = 10_000
 ENUMS: Final = tuple(column.name for column in CHARGE_COLUMNS if column.kind is Kind.ENUM)
@@ -59,7 +60,10 @@ def read_charges(engine: Engine, files: Sequence[ReadFile]) -> Reading:
     """
     parts, lost = [], []
     for file in files:
-        lines = LineReading(engine, file.name, lines_of(engine, file), file.layout)
+        texts = lines_of(engine, file)
+        if isinstance(file.adapter, UnfoldsLines):
+            texts = file.adapter.unfolded(texts)
+        lines = LineReading(engine, file.name, texts, file.layout)
         repairs = lines.repairs()
         lost += lines.rounded
         typed = typed_lines(lines.lines, file.layout, repairs)
@@ -79,7 +83,7 @@ def read_charges(engine: Engine, files: Sequence[ReadFile]) -> Reading:
             "odd_values": odd,
             "rounded": lost,
             "nulls": _nulls(counts),
-            "unreadable_tags": sum(sum(file.table.bad_json.values()) for file in files),
+            "unreadable_tags": sum(_bad_tags(file) for file in files),
             "set_aside": found.set_aside(counts["total_lines"]),
         },
     )
@@ -87,7 +91,7 @@ def read_charges(engine: Engine, files: Sequence[ReadFile]) -> Reading:
 
 def lines_of(engine: Engine, file: ReadFile) -> ibis.Table:
     """A file's lines with their places; the header is row 1."""
-    table = engine.text_table(file.table.path)
+    table = open_text_table(engine, file.table)
     return table.mutate(
         x_source_file=ibis.literal(file.name),
         x_source_row=(table.file_row_number + 2).cast("int64"),
@@ -197,6 +201,12 @@ def _nulls(counts: dict[str, int]) -> list[dict[str, Any]]:
         for name, count in counts.items()
         if name.startswith("null_") and count
     ]
+
+
+def _bad_tags(file: ReadFile) -> int:
+    """The texts that should have been objects or lists; other formats' columns do not count."""
+    mine = (*file.adapter.json_columns, *file.adapter.list_columns)
+    return sum(count for name, count in file.table.bad_json.items() if name in mine)
 
 
 def _merged(lists: Iterable[Sequence[str]]) -> list[str]:

@@ -30,6 +30,7 @@ class StagedSlice:
     """The rows of a delivery in one period, stored but not yet anybody's business."""
 
     slice_id: UUID
+    dataset: Dataset
     period: str
     is_main: bool
     path: str
@@ -139,7 +140,7 @@ def _note_slices(delivery: Delivery, staged: Iterable[StagedSlice]) -> None:
         period, _is_new = BillingPeriod.objects.get_or_create(
             organisation_id=delivery.organisation_id,
             source_id=delivery.source_id,
-            dataset=Dataset.BILLED,
+            dataset=item.dataset,
             start=month_from_label(item.period).start.date(),
         )
         ChargeSlice.objects.create(
@@ -229,8 +230,7 @@ class _Plan:
     def _place_main(self, item: ChargeSlice) -> set[UUID]:
         """Let a slice replace its period; return the deliveries whose main slice goes."""
         live = _live(item.period)
-        arrived = self._delivery.received_at
-        newer = [one for one in live if one.delivery.received_at > arrived]
+        newer = [one for one in live if _is_newer(one.delivery, self._delivery)]
         if any(one.is_main for one in newer):
             self.left_out.append(str(item.period))
             return set()
@@ -274,6 +274,13 @@ class _Plan:
         if one.period_id not in self._wanted:
             return True
         return any(item.pk == one.pk for item in self._wanted[one.period_id][1])
+
+
+def _is_newer(one: Delivery, other: Delivery) -> bool:
+    """Whether `one` is a later state: by the provider's own time where both have it."""
+    if one.version_at and other.version_at and one.version_at != other.version_at:
+        return one.version_at > other.version_at
+    return one.received_at > other.received_at
 
 
 def _swap(

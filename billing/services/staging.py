@@ -1,32 +1,32 @@
 """The job that turns a delivery's bytes into slices of the lake and has them published."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, Final
 from uuid import UUID, uuid4
 
 import ibis
-from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from billing.adapters import AUTO, JSON_COLUMNS, detect
+from billing.adapters import AUTO
 from billing.amounts import plain, totals_document
 from billing.cost_classes import UNMAPPED
 from billing.expressions import totals_by_currency
-from billing.models import Delivery, DeliveryFile
-from billing.reading import ReadFile, Reading, read_charges
-from billing.records import DATASET, ChargesRefusedError
+from billing.models import Delivery
+from billing.reading import Reading, read_charges
+from billing.recognition import dataset_of, recognised, settled
+from billing.records import DATASET, ChargesRefusedError, Dataset
+from billing.services.parsing import parse_files
 from billing.services.publishing import Staged, StagedSlice, settle
 from billing.services.receiving import give_up_blobs
 from jobs.records import JobContext, PermanentJobError
-from lake import blobs, store
+from lake import store
 from lake.engine import Engine, TooLargeError, open_engine
 from lake.places import scratch
-from lake.text_files import CsvRequest, TextFileRefusedError, TextTable, read_csv
 from projects.access import system_actor
 from projects.trail import note
 
@@ -41,9 +41,6 @@ class _Work:
     context: JobContext
     delivery: Delivery
     folder: Path
-    rows_by_file: dict[int, int] = field(
-        default_factory=dict
-    )  # position -> rows, filled on the way
 
 
 def stage_delivery(context: JobContext) -> dict[str, Any]:
@@ -101,11 +98,14 @@ def _refuse(context: JobContext, delivery: Delivery, refusal: ChargesRefusedErro
 
 def _stage(work: _Work) -> Staged:
     """Parse, read, classify and store every period's rows."""
-    files, same_content = _parse(work)
+    parsed = parse_files(work.context, work.delivery, work.folder)
+    files = recognised(parsed.tables, wanted=work.delivery.bill_format or AUTO)
     rows = sum(file.table.rows for file in files)
     work.context.report(0, rows, _("Reading amounts and dates"))
     with open_engine() as engine:
         try:
+            files = settled(engine, files)
+            work.delivery.bill_format = files[0].adapter.name
             reading = read_charges(engine, files)
             typed = work.folder / "charges.parquet"
             engine.write(reading.charges, typed)
@@ -113,10 +113,10 @@ def _stage(work: _Work) -> Staged:
             charges = engine.text_table(typed).drop("file_row_number")
             totals = totals_document(engine.rows(totals_by_currency(charges)))
             report = _report(engine, reading, charges)
-            slices = _store_slices(work, engine, charges, typed)
+            slices = _store_slices(work, engine, charges, typed=typed, dataset=dataset_of(files))
         except TooLargeError as error:
             raise ChargesRefusedError("too_large", str(error)) from error
-    report["same_content"] = same_content
+    report["same_content"] = parsed.same_content
     report["periods"] = [
         {"period": item.period, "rows": item.rows, "is_main": item.is_main} for item in slices
     ]
@@ -127,74 +127,12 @@ def _stage(work: _Work) -> Staged:
         rows=sum(entry["rows"] for entry in totals),
         totals=totals,
         report=report,
-        rows_by_file=work.rows_by_file,
+        rows_by_file=parsed.rows_by_file,
     )
-
-
-def _parse(work: _Work) -> tuple[list[ReadFile], list[str]]:
-    """Every file as a table of texts; one with the content of another is named, not read."""
-    read: list[ReadFile] = []
-    same: list[str] = []
-    seen: set[str] = set()
-    for file in work.delivery.files.all():
-        if file.sha256 in seen:
-            same.append(file.name)
-            continue
-        table = _parse_one(work, file)
-        if table.unpacked_sha256 in seen:
-            same.append(file.name)
-            continue
-        seen |= {file.sha256, table.unpacked_sha256}
-        read.append(_read_file(work.delivery, file, table))
-        work.rows_by_file[file.position] = table.rows
-    return read, same
-
-
-def _parse_one(work: _Work, file: DeliveryFile) -> TextTable:
-    folder = work.folder / str(file.position)
-    folder.mkdir()
-    request = CsvRequest(
-        source=blobs.path_of(file.sha256),
-        folder=folder,
-        compression=file.compression,
-        max_unpacked_bytes=settings.MAX_UNPACKED_MB * MEBIBYTE,
-        json_columns=JSON_COLUMNS,
-        threads=settings.LAKE_THREADS,
-    )
-    try:
-        return read_csv(request, on_bytes=_progress(work.context, file.name))
-    except TextFileRefusedError as refusal:
-        raise ChargesRefusedError(
-            refusal.code, refusal.message, file=file.name, row=refusal.row, column=refusal.column
-        ) from refusal
-
-
-def _progress(context: JobContext, name: str) -> Callable[[int], None]:
-    def tell(done_bytes: int) -> None:
-        context.report(
-            0,
-            None,
-            _("Unpacking {name}: {size} MiB").format(name=name, size=done_bytes // MEBIBYTE),
-        )
-
-    return tell
-
-
-def _read_file(delivery: Delivery, file: DeliveryFile, table: TextTable) -> ReadFile:
-    try:
-        adapter = detect(table.columns, wanted=delivery.bill_format or AUTO)
-        delivery.bill_format = adapter.name
-        return ReadFile(
-            name=file.name, table=table, adapter=adapter, layout=adapter.layout(table.columns)
-        )
-    except ChargesRefusedError as refusal:
-        raise ChargesRefusedError(
-            refusal.code, refusal.reason, file=file.name, row=refusal.row, column=refusal.column
-        ) from refusal
 
 
 def _store_slices(
-    work: _Work, engine: Engine, charges: ibis.Table, typed: Path
+    work: _Work, engine: Engine, charges: ibis.Table, *, typed: Path, dataset: Dataset
 ) -> list[StagedSlice]:
     """One immutable file for each billing month among the rows."""
     counted = charges.group_by("x_billing_period").agg(rows=charges.count())
@@ -212,11 +150,16 @@ def _store_slices(
 
         slice_id = uuid4()
         totals = totals_document(engine.rows(totals_by_currency(selected)))
-        partition = {"source": str(work.delivery.source_id), "billing_period": period}
+        partition = {
+            "source": str(work.delivery.source_id),
+            "book": dataset.value,
+            "billing_period": period,
+        }
         stored = store.store(dataset=DATASET, partition=partition, version=slice_id, write=write)
         staged.append(
             StagedSlice(
                 slice_id=slice_id,
+                dataset=dataset,
                 period=period,
                 is_main=period in mains,
                 path=stored.path,
