@@ -1,6 +1,7 @@
 """The REST doors of costs: any question, of a project or of everything that the caller may see."""
 
 from typing import Any
+from uuid import UUID
 
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
@@ -9,6 +10,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from billing.cost_conversion import ConversionError, conversion_document, converted_costs
 from billing.cost_questions import GROUP_COLUMNS, CostQuestion, QuestionError, question_in
 from billing.cost_questions import Scope as CostScope
 from billing.cost_selectors import cost_table
@@ -38,6 +40,11 @@ QUESTION_PARAMETERS: list[Any] = [
         many=True,
         description="column=value or column!=value; several values of one column are alternatives; "
         "no value means missing",
+    ),
+    OpenApiParameter(
+        "currency",
+        OpenApiTypes.STR,
+        description="also the total in this currency, by the rate of each month's last day",
     ),
 ]
 COST_ROW = {
@@ -73,6 +80,16 @@ COST_TABLE = {
                 },
             },
         },
+        "converted_total": {
+            "type": "object",
+            "description": "With `currency`: its cost is null where a rate is missing.",
+            "properties": {
+                "currency": {"type": "string"},
+                "cost": {"type": "string", "nullable": True},
+                "rates": {"type": "array", "items": {"type": "object"}},
+                "missing_rates": {"type": "array", "items": {"type": "object"}},
+            },
+        },
     },
 }
 
@@ -88,7 +105,7 @@ class CostsView(APIView):
         actor = actor_of(request)
         require_scope(actor, *READERS)
         question = asked_question(request, cost_scope(actor))
-        return Response(cost_document(cost_table(actor.organisation_id, question)))
+        return Response(_document(request, actor.organisation_id, question))
 
 
 class ProjectCostsView(APIView):
@@ -103,7 +120,20 @@ class ProjectCostsView(APIView):
         require_scope(actor, *READERS)
         project = project_for(actor, slug)
         question = asked_question(request, CostScope(project_id=project.pk))
-        return Response(cost_document(cost_table(actor.organisation_id, question)))
+        return Response(_document(request, actor.organisation_id, question))
+
+
+def _document(request: Request, organisation_id: UUID, question: CostQuestion) -> dict[str, Any]:
+    """The costs and, where a currency is asked for, their total in it with every rate."""
+    document = cost_document(cost_table(organisation_id, question))
+    currency = request.query_params.get("currency", "").upper()
+    if not currency:
+        return document
+    try:
+        converted = converted_costs(organisation_id, question, currency=currency)
+    except ConversionError as error:
+        raise exceptions.ValidationError({"currency": [str(error)]}) from error
+    return document | conversion_document(converted)
 
 
 def asked_question(request: Request, scope: CostScope) -> CostQuestion:

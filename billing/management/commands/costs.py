@@ -7,6 +7,7 @@ from typing import Any
 from django.core.management.base import CommandError, CommandParser
 from django.http import Http404
 
+from billing.cost_conversion import ConvertedTable, conversion_document, converted_costs
 from billing.cost_questions import GROUP_COLUMNS, Scope, make_question
 from billing.cost_records import CostTable
 from billing.cost_selectors import cost_table
@@ -40,6 +41,11 @@ class Command(JsonCommand):
         parser.add_argument("--from", dest="start_on", type=date.fromisoformat, metavar="D")
         parser.add_argument("--to", dest="end_on", type=date.fromisoformat, metavar="D")
         parser.add_argument("--project", metavar="SLUG")
+        parser.add_argument(
+            "--currency",
+            metavar="CUR",
+            help="also the total in this currency, by the rate of each month's last day",
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         organisation = chosen_organisation(options["organisation"])
@@ -54,9 +60,16 @@ class Command(JsonCommand):
                 scope=Scope(project_id=project.pk if project else None),
             )
             table = cost_table(organisation.pk, question)
+            converted = (
+                converted_costs(organisation.pk, question, currency=options["currency"].upper())
+                if options["currency"]
+                else None
+            )
         except (ValueError, Http404) as error:
             raise CommandError(str(error)) from error
-        self.emit(cost_document(table), _in_words(table))
+        more = conversion_document(converted) if converted else {}
+        words = [_in_words(table), *(_converted_in_words(converted) if converted else [])]
+        self.emit(cost_document(table) | more, "\n".join(words))
 
 
 def _in_words(table: CostTable) -> str:
@@ -68,6 +81,19 @@ def _in_words(table: CostTable) -> str:
         lines.append(f"{group:<60} {row.currency} {_amount(row.cost):>20}")
     lines += [f"{'total':<60} {one.currency} {_amount(one.cost):>20}" for one in table.total]
     return "\n".join(lines if table.rows else ["No costs."])
+
+
+def _converted_in_words(table: ConvertedTable) -> list[str]:
+    """The converted total, then every rate or what is missing."""
+    total = f"{'total, converted':<60} {table.currency} {_amount(table.total):>20}"
+    rates = [
+        f"  {one.month}: 1 {one.rate.base} = {one.rate.rate.normalize():f} {one.rate.quote} "
+        f"of {one.rate.on_date} ({one.rate.source})"
+        for one in table.rates
+        if one.rate.base != table.currency
+    ]
+    absent = [f"  {one.month}: no rate of {one.currency} by {one.on}" for one in table.missing]
+    return [total, *rates, *absent]
 
 
 def _amount(cost: Decimal | None) -> str:
