@@ -52,20 +52,20 @@ def costs_from_lake(shelf: Shelf, question: CostQuestion) -> list[CostRow]:
     with open_engine() as engine:
         rows = [
             row
-            for pool in pools(shelf, question)
+            for pool in pools(shelf, allocating=question.needs_allocation)
             for row in _rows(_sums(engine, pool, question), shelf, question)
         ]
     return merged(rows)
 
 
-def pools(shelf: Shelf, question: CostQuestion) -> list[Pool]:
+def pools(shelf: Shelf, *, allocating: bool) -> list[Pool]:
     """The books in as few readings as their rules allow.
 
     Shares of a sum depend on what was summed: where a rule has several targets, every month of
     every source is read by itself, as the roll-up did.
     """
-    by_source = question.needs_allocation and name_sources(shelf.rules)
-    by_month = question.needs_allocation and bool(Shares(shelf.rules).split_positions)
+    by_source = allocating and name_sources(shelf.rules)
+    by_month = allocating and bool(Shares(shelf.rules).split_positions)
     found: dict[tuple[Any, ...], list[Book]] = {}
     for index, book in enumerate(shelf.books):
         treatment = (book.for_cost, book.for_measures, book.knows_cost)
@@ -84,13 +84,14 @@ def pools(shelf: Shelf, question: CostQuestion) -> list[Pool]:
 def asked_charges(engine: Engine, pool: Pool, question: CostQuestion) -> ibis.Table:
     """The charges of the question's days and filters, but for what allocation says of them."""
     charges = with_daily_keys(stored_charges(engine, pool.paths))
-    charges = charges.filter(*_conditions(charges, question))
-    return allocated(charges, pool.rules) if question.needs_allocation else charges
+    return charges.filter(*_conditions(charges, question))
 
 
 def _sums(engine: Engine, pool: Pool, question: CostQuestion) -> Iterator[Mapping[str, Any]]:
     """Sums by the question's columns of the bill, each once for everybody who has a share."""
     charges = asked_charges(engine, pool, question)
+    if question.needs_allocation:
+        charges = allocated(charges, pool.rules)
     wanted = [name for name in question.group_by if name not in ALLOCATED_COLUMNS]
     names = {f"group_{index}": name for index, name in enumerate(wanted)}
     charges = charges.mutate(**{ours: charge_column(charges, name) for ours, name in names.items()})
@@ -150,14 +151,16 @@ def _rows(
 
 
 def given_to(target: Mapping[str, Any], slugs: Mapping[str, str]) -> dict[str, str | None]:
-    """To whom charges were given, under the names that questions use."""
+    """To whom charges were given, and by which rule, under the names that questions use."""
     project_id = str(target["project_id"]) if target["project_id"] else None
+    position = target.get("rule_position")
     return {
         "project_id": project_id,
         "project": slugs.get(project_id or ""),
         "run_key": target["run_key"],
         "team": target["team"],
         "plan_line_key": target["plan_line_key"],
+        "rule_position": None if position is None else str(position),
     }
 
 
