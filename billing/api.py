@@ -17,18 +17,30 @@ from billing.adapters import FORMATS
 from billing.documents import import_document
 from billing.doors import delivery_for, require_upload, sees_totals
 from billing.records import ChargesRefusedError
-from billing.services import IncomingFile, NewDelivery, receive_files
+from billing.services import (
+    IncomingFile,
+    NewDelivery,
+    TooManyUploadsError,
+    receive_files,
+    upload_slot,
+)
 from projects.access import actor_of, require_scope
 from projects.idempotency import idempotent
 from projects.records import Actor, Scope
 
 MEBIBYTE = 2**20
-STATUS_OF = {"too_large": 413, "file_type": 415}
+STATUS_OF = {"too_large": 413, "file_type": 415, "disk_full": 507}
 
 
 class _TooLarge(exceptions.APIException):
     status_code = 413
     default_code = "too_large"
+
+
+class _TooMany(exceptions.APIException):
+    status_code = 429
+    default_code = "too_many_uploads"
+    wait = 30
 
 
 class UploadDocument(serializers.Serializer[Any]):
@@ -57,7 +69,11 @@ class ImportsView(APIView):
         actor = actor_of(request)
         require_upload(actor)
         _check_length(request)
-        return self._receive_once(request)
+        try:
+            with upload_slot(actor.organisation_id):
+                return self._receive_once(request)
+        except TooManyUploadsError as error:
+            raise _TooMany(str(error)) from error
 
     @idempotent
     def _receive_once(self, request: Request) -> Response:

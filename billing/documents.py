@@ -26,6 +26,7 @@ def import_document(delivery: Delivery, *, already_imported: bool) -> dict[str, 
             }
             for file in delivery.files.all()
         ],
+        "ignored_files": delivery.origin.get("ignored_files", []),
         "rows": delivery.rows,
         "unknown_columns": delivery.report.get("unknown_columns", []),
         "totals": [

@@ -1,14 +1,13 @@
-"""What people type about bills: uploads and allocation rules. No rule of who may."""
+"""What people type about uploads of bills. No rule of who may."""
 
-from collections.abc import Sequence
 from typing import Any
 
 from django import forms
 from django.utils.translation import gettext_lazy as _
 
-from billing.models import AllocationRule
-from billing.services import RuleWish
 from formulae.periods import InstantError, PeriodError, month_from_label
+
+ACCEPTED = ".csv,.gz,.zst,.zip,.parquet,.json,text/csv,application/zip"
 
 
 class _ManyFiles(forms.ClearableFileInput):
@@ -19,7 +18,7 @@ class ManyFilesField(forms.FileField):
     """One or more files."""
 
     def __init__(self, **options: Any) -> None:
-        options.setdefault("widget", _ManyFiles(attrs={"accept": ".csv,.gz,text/csv"}))
+        options.setdefault("widget", _ManyFiles(attrs={"accept": ACCEPTED}))
         super().__init__(**options)
 
     def clean(self, data: Any, initial: Any = None) -> list[Any]:
@@ -33,7 +32,10 @@ class UploadForm(forms.Form):
 
     file = ManyFilesField(
         label=_("Bill files"),
-        help_text=_("FOCUS 1.0 to 1.2 as CSV or CSV.gz, one or more files of the same export."),
+        help_text=_(
+            "CSV, plain or packed (.gz, .zst), Parquet, or a zip of those: one or more files of "
+            "the same export, with its manifest.json where it has one."
+        ),
         allow_empty_file=True,
     )
     source = forms.CharField(
@@ -59,37 +61,3 @@ class UploadForm(forms.Form):
             except (InstantError, PeriodError) as error:
                 raise forms.ValidationError(str(error)) from error
         return period
-
-
-class RuleForm(forms.Form):
-    """Which charges go to which project."""
-
-    match = forms.ChoiceField(
-        label=_("Charges of the same"),
-        choices=AllocationRule.Match.choices,
-        help_text=_("Account is FOCUS SubAccountId, resource is FOCUS ResourceId."),
-    )
-    key = forms.CharField(
-        label=_("Tag key"), required=False, max_length=200, help_text=_("Only for tags.")
-    )
-    value = forms.CharField(
-        label=_("Value"), max_length=500, help_text=_("Exactly this value; * means any value.")
-    )
-    project = forms.ChoiceField(label=_("Go to project"))
-
-    def __init__(
-        self, *args: Any, project_choices: Sequence[tuple[str, str]], **options: Any
-    ) -> None:
-        super().__init__(*args, **options)
-        field = self.fields["project"]
-        if isinstance(field, forms.ChoiceField):
-            field.choices = list(project_choices)
-
-    def wish(self) -> RuleWish:
-        """The rule as services take it."""
-        return RuleWish(
-            match=self.cleaned_data["match"],
-            key=self.cleaned_data["key"].strip(),
-            value=self.cleaned_data["value"].strip(),
-            project=self.cleaned_data["project"],
-        )

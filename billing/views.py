@@ -1,4 +1,4 @@
-"""Pages of bills: deliveries, upload, the import report, allocation rules."""
+"""Pages of bills: deliveries, upload, the import report."""
 
 from datetime import date
 from typing import Any
@@ -21,11 +21,10 @@ from billing.doors import (
     require_upload,
     sees_totals,
 )
-from billing.forms import RuleForm, UploadForm
+from billing.forms import UploadForm
 from billing.models import Delivery
 from billing.records import ChargesRefusedError
 from billing.selectors import (
-    allocation_rules,
     deliveries,
     period_statuses,
     sources,
@@ -35,11 +34,11 @@ from billing.services import (
     IncomingFile,
     NewDelivery,
     Receipt,
-    add_rule,
+    TooManyUploadsError,
     confirm_delivery,
     decline_delivery,
     receive_files,
-    remove_rule,
+    upload_slot,
 )
 from billing.words import CLASS_NAMES
 from jobs.records import JobProgress, UnknownJobError
@@ -47,8 +46,6 @@ from jobs.selectors import job_progress
 from projects.access import (
     Actor,
     actor_of,
-    projects_for,
-    require_organisation_role,
     sees_unallocated,
 )
 
@@ -111,7 +108,10 @@ def _receive(actor: Actor, form: UploadForm) -> Receipt | None:
         periods=[period] if period else [],
     )
     try:
-        return receive_files(actor, wish)
+        with upload_slot(actor.organisation_id):
+            return receive_files(actor, wish)
+    except TooManyUploadsError as error:
+        form.add_error(None, str(error))
     except ChargesRefusedError as refusal:
         form.add_error("file", refusal.sentence)
     except ValidationError as error:
@@ -178,50 +178,3 @@ def import_decide(request: HttpRequest, delivery_id: UUID) -> HttpResponse:
     except ValidationError as error:
         messages.warning(request, " ".join(error.messages))
     return redirect("import_detail", delivery.pk)
-
-
-@require_http_methods(["GET", "HEAD", "POST"])
-def import_rules(request: HttpRequest) -> HttpResponse:
-    """The allocation rules in force; POST adds one."""
-    actor = actor_of(request)
-    require_organisation_role(actor, write=request.method == "POST")
-    choices = [(project.slug, project.name) for project in projects_for(actor)]
-    form = RuleForm(request.POST or None, project_choices=choices)
-    if request.method == "POST" and form.is_valid():
-        try:
-            job_id = add_rule(actor, form.wish())
-        except ValidationError as error:
-            form.add_error(None, error.messages)
-        else:
-            return redirect(f"{reverse('import_rules')}?job={job_id}")
-    context = {
-        "rules": allocation_rules(actor.organisation_id),
-        "form": form if may_change_rules(actor) else None,
-        "submit": _("Add rule"),
-        "unallocated": unallocated_cost(actor.organisation_id, basis="effective"),
-        **_rebuild(request, actor),
-    }
-    return render(request, "billing/import_rules.html", context)
-
-
-def _rebuild(request: HttpRequest, actor: Actor) -> dict[str, Any]:
-    """The progress of the job that applies a change of rules."""
-    try:
-        job_id = UUID(request.GET.get("job", ""))
-        progress = job_progress(job_id, actor.organisation_id)
-    except (ValueError, UnknownJobError):
-        return {}
-    return {"progress": progress, "progress_url": reverse("job_progress", args=[job_id])}
-
-
-@require_POST
-def import_rule_remove(request: HttpRequest, position: int) -> HttpResponse:
-    """Remove a rule."""
-    actor = actor_of(request)
-    require_organisation_role(actor, write=True)
-    try:
-        job_id = remove_rule(actor, position)
-    except ValidationError as error:
-        messages.warning(request, " ".join(error.messages))
-        return redirect("import_rules")
-    return redirect(f"{reverse('import_rules')}?job={job_id}")

@@ -12,6 +12,7 @@ from lake.refusing import CHUNK_BYTES, RefusedError, too_large
 MAX_ENTRIES: Final = 1000
 MAX_DIRECTORY_BYTES: Final = 4 * 2**20
 HEAD_BYTES: Final = 4096
+MANIFEST_BYTES: Final = 2**20  # a manifest beside its files comes whole
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _LOCAL_HEADER_BYTES: Final = 30
 _IGNORED = ("__MACOSX/",)
@@ -30,7 +31,9 @@ def list_members(request: dict[str, Any]) -> dict[str, Any]:
             raise too_large(limit_bytes)
         members = []
         for index, entry in entries:
-            head = next(_unpacked(archive, entry, HEAD_BYTES), b"")
+            is_manifest = entry.filename.lower().endswith(".json")
+            piece = MANIFEST_BYTES if is_manifest else HEAD_BYTES
+            head = next(_unpacked(archive, entry, piece), b"")
             members.append(
                 {
                     "index": index,

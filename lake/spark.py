@@ -5,6 +5,7 @@ Workers read and write the lake's folder by the same path as this process: it mu
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import shutil
@@ -20,6 +21,7 @@ from uuid import uuid4
 import ibis
 import pyarrow as pa
 from django.conf import settings
+from ibis.expr.operations import InMemoryTable
 
 from lake import files, store
 from lake.engine import Engine, TooLargeError, arrow_of, scratch_file
@@ -51,6 +53,7 @@ def _application(master: str, _process_id: int) -> Any:
         from pyspark.sql import SparkSession
     except ImportError as error:
         raise LakeError(f"LAKE_ENGINE is {master!r}, but pyspark is missing: {_ADVICE}") from error
+    logging.getLogger("py4j").setLevel(logging.WARNING)
     os.environ["JAVA_HOME"] = java_home()
     os.environ["SPARK_LOCAL_IP"] = settings.LAKE_SPARK_DRIVER_HOST
     builder = SparkSession.builder.appName("Costwatch").master(master)
@@ -104,19 +107,19 @@ class _Spark:
 
     def table(self, paths: Sequence[str]) -> ibis.Table:
         names = files.held([store.checked(path) for path in paths], folder=self.folder)
-        return self._view(self.session.read.parquet(*(name.as_uri() for name in names)))
+        return self._view(self.session.read.parquet(*(_uri(name) for name in names)))
 
     def text_table(self, path: Path) -> ibis.Table:
         from pyspark.sql.functions import col
 
-        frame = self.session.read.parquet(scratch_file(path).as_uri())
+        frame = self.session.read.parquet(_uri(scratch_file(path)))
         number = col("_metadata.row_index").alias("file_row_number")
         return self._view(frame.select("*", number))
 
     def small_table(
         self, rows: Sequence[Mapping[str, Any]], schema: Mapping[str, str]
     ) -> ibis.Table:
-        return self._view(self.session.createDataFrame(arrow_of(rows, schema)))
+        return ibis.memtable(arrow_of(rows, schema))
 
     def rows(self, expression: ibis.Table) -> list[dict[str, Any]]:
         return list(self.arrow(expression).to_pylist())
@@ -133,7 +136,7 @@ class _Spark:
         """Compute on all workers; one of them writes the file."""
         parts = self.folder / f"{uuid4()}.parts"
         with _spark_words():
-            self._frame(expression).repartition(1).write.parquet(parts.as_uri())
+            self._frame(expression).repartition(1).write.parquet(_uri(parts))
         (part,) = parts.glob("part-*.parquet")
         part.replace(path)
         shutil.rmtree(parts)
@@ -144,7 +147,15 @@ class _Spark:
         return self.connection.table(name)
 
     def _frame(self, expression: ibis.Table) -> Any:
+        for held in expression.op().find(InMemoryTable):
+            found = held.data.to_pyarrow(held.schema)
+            self.session.createDataFrame(found).createOrReplaceTempView(held.name)
         return self.session.sql(self.connection.compile(expression))
+
+
+def _uri(path: Path) -> str:
+    """A local path as Spark takes it: not percent-encoded, and no pattern."""
+    return "file://" + re.sub(r"([\\{}\[\]*?])", r"\\\1", str(path))
 
 
 @contextmanager

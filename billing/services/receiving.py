@@ -1,20 +1,19 @@
 """Takes files in: stores their bytes, notes the delivery, asks for the job; reads nothing."""
 
 import hashlib
-import re
-import unicodedata
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any
 from uuid import UUID
 
-from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.utils.translation import gettext as _
 
 from billing.adapters import AUTO, FORMATS
-from billing.models import Delivery, DeliveryFile, Source
-from billing.records import ChargesRefusedError
+from billing.models import ChargeSlice, Delivery, DeliveryFile, Source
+from billing.services.arrivals import Arrival, IncomingFile, Received, arrive, shown_name
 from billing.services.locking import lock_blobs
 from formulae.periods import InstantError, PeriodError, month_from_label
 from jobs import services as jobs
@@ -22,32 +21,36 @@ from jobs.records import UnknownJobError
 from jobs.selectors import job_progress
 from lake import blobs
 from lake.places import LakeError
-from lake.text_files import TextFileRefusedError, compression_of
 from projects.records import Actor
 from projects.trail import note
 
-MEBIBYTE = 2**20
-LONGEST_NAME = 255
-_NOT_SHOWN = {"Cc", "Cf", "Cs", "Co", "Cn"}  # Unicode categories that hide or reorder text
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IncomingFile:
-    """One file on its way in."""
-
-    name: str
-    chunks: Iterable[bytes]
+__all__ = [
+    "IncomingFile",
+    "NewDelivery",
+    "Receipt",
+    "ask_for_staging",
+    "ensure_source",
+    "give_up_blobs",
+    "receive_files",
+    "shown_name",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewDelivery:
-    """What somebody hands in; `periods` are the billing months it replaces whole, as 2026-05."""
+    """What somebody hands in; `periods` are the billing months it replaces whole, as 2026-05.
+
+    A pulled delivery names its `source`, the provider's own time of this state and its origin.
+    """
 
     source_name: str
     files: Sequence[IncomingFile]
     periods: Sequence[str] = ()
     bill_format: str = AUTO
     confirm_shrink: bool = False
+    source: Source | None = None
+    version_at: datetime | None = None
+    origin: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,39 +62,28 @@ class Receipt:
     already_imported: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Received:
-    """A file whose bytes are durable."""
-
-    name: str
-    blob: blobs.Blob
-    compression: str
-
-
 def receive_files(actor: Actor, wish: NewDelivery) -> Receipt:
     """Store the files durably and ask for their import. The same bytes again are nothing new.
 
     Raises:
         ChargesRefusedError: a file is no CSV or too large; nothing is kept of it.
+        ConnectorError: a file could not be fetched whole; nothing is kept of the others.
         ValidationError: the source's name, a period or the format cannot be.
     """
     _check(wish)
-    received: list[_Received] = []
-    try:
-        for incoming in wish.files:
-            received.append(_receive(incoming))
-    except ChargesRefusedError:
-        give_up_blobs([file.blob.sha256 for file in received])
-        raise
+    arrival = arrive(wish.files, give_up=give_up_blobs)
+    wish, received = _as_manifest_says(wish, arrival), arrival.files
     with transaction.atomic():
         lock_blobs()
-        source = ensure_source(actor, wish.source_name, wish.bill_format)
+        source = wish.source or ensure_source(actor, wish.source_name, wish.bill_format)
         content = _content_of(received)
         known = _same_bytes(source, content)
         if known is not None:
+            if _is_back(known, wish):
+                return _publish_again(known, wish)
             return _known(known, confirm_shrink=wish.confirm_shrink)
         for file in received:
-            if not blobs.path_of(file.blob.sha256).exists():
+            if not blobs.exists(file.blob.sha256):
                 raise LakeError(_("The file was swept away while it arrived; send it again."))
         delivery = _note_delivery(actor, wish, source, received)
     return Receipt(delivery_id=delivery.pk, job_id=_job_of(delivery), already_imported=False)
@@ -112,33 +104,14 @@ def _check(wish: NewDelivery) -> None:
             raise ValidationError({"period": str(error)}) from error
 
 
-def _receive(file: IncomingFile) -> _Received:
-    name = shown_name(file.name)
-    try:
-        blob = blobs.receive(file.chunks, max_bytes=settings.MAX_UPLOAD_MB * MEBIBYTE)
-    except blobs.BlobTooLargeError as error:
-        raise ChargesRefusedError(
-            "too_large",
-            _("the file is larger than {limit} MiB; send it gzipped or split").format(
-                limit=settings.MAX_UPLOAD_MB
-            ),
-            file=name,
-        ) from error
-    try:
-        compression = compression_of(name, blob.head)
-    except TextFileRefusedError as error:
-        give_up_blobs([blob.sha256])
-        raise ChargesRefusedError(error.code, error.message, file=name, row=error.row) from error
-    return _Received(name=name, blob=blob, compression=compression)
-
-
-def shown_name(name: str) -> str:
-    """A file's name as it can be shown: no folders, nothing invisible, not endless."""
-    last = re.split(r"[/\\]", name)[-1]
-    plain = "".join(
-        letter if unicodedata.category(letter) not in _NOT_SHOWN else "�" for letter in last
+def _as_manifest_says(wish: NewDelivery, arrival: Arrival) -> NewDelivery:
+    """The wish with what the manifest tells and nobody said otherwise."""
+    return replace(
+        wish,
+        periods=wish.periods or ([arrival.period] if arrival.period else ()),
+        version_at=wish.version_at or arrival.version_at,
+        origin={**arrival.origin, **wish.origin},
     )
-    return plain.strip()[:LONGEST_NAME] or "file"
 
 
 def ensure_source(actor: Actor, name: str, bill_format: str = AUTO) -> Source:
@@ -158,10 +131,16 @@ def ensure_source(actor: Actor, name: str, bill_format: str = AUTO) -> Source:
     return source
 
 
-def _content_of(received: Sequence[_Received]) -> str:
+def _content_of(received: Sequence[Received]) -> str:
     """One hash for the set of files, whatever their order and names."""
-    hashes = sorted({file.blob.sha256 for file in received})
+    hashes = sorted({_address(file) for file in received})
     return hashlib.sha256("\n".join(hashes).encode()).hexdigest()
+
+
+def _address(file: Received) -> str:
+    """What tells a file from any other: its bytes, and for a member which one it is."""
+    is_member = file.compression.startswith("zip:")
+    return f"{file.blob.sha256} {file.compression}" if is_member else file.blob.sha256
 
 
 def _same_bytes(source: Source, content: str) -> Delivery | None:
@@ -170,6 +149,28 @@ def _same_bytes(source: Source, content: str) -> Delivery | None:
         .exclude(state=Delivery.State.REFUSED)
         .first()
     )
+
+
+def _is_back(delivery: Delivery, wish: NewDelivery) -> bool:
+    """Whether a provider has gone back to these bytes after others."""
+    before, now = delivery.version_at, wish.version_at
+    return before is not None and now is not None and now > before
+
+
+def _publish_again(delivery: Delivery, wish: NewDelivery) -> Receipt:
+    """Let known bytes be the newest state again; what they mean is stored already."""
+    delivery = Delivery.objects.select_for_update(of=("self",)).get(pk=delivery.pk)
+    delivery.version_at, delivery.origin = wish.version_at, dict(wish.origin)
+    gone = ChargeSlice.objects.filter(delivery=delivery, is_main=True).exclude(
+        versions__published_period__isnull=False
+    )
+    is_again = delivery.state == Delivery.State.PUBLISHED and gone.exists()
+    if is_again:
+        delivery.state = Delivery.State.RECEIVED
+    delivery.save(update_fields=["version_at", "origin", "state"])
+    if is_again:
+        ask_for_staging(delivery)
+    return Receipt(delivery_id=delivery.pk, job_id=_job_of(delivery), already_imported=not is_again)
 
 
 def _known(delivery: Delivery, *, confirm_shrink: bool) -> Receipt:
@@ -195,7 +196,7 @@ def _gave_up(delivery: Delivery) -> bool:
 
 
 def _note_delivery(
-    actor: Actor, wish: NewDelivery, source: Source, received: Sequence[_Received]
+    actor: Actor, wish: NewDelivery, source: Source, received: Sequence[Received]
 ) -> Delivery:
     delivery = Delivery.objects.create(
         organisation_id=actor.organisation_id,
@@ -205,6 +206,8 @@ def _note_delivery(
         declared_periods=sorted(set(wish.periods)),
         confirm_shrink=wish.confirm_shrink,
         received_by=actor.label[:200],
+        version_at=wish.version_at,
+        origin=dict(wish.origin),
     )
     seen = set(
         DeliveryFile.objects.filter(
@@ -223,7 +226,7 @@ def _note_delivery(
             position=position,
             name=name,
             sha256=file.blob.sha256,
-            size_bytes=file.blob.size_bytes,
+            size_bytes=file.size_bytes,
             compression=file.compression,
             already_imported=file.blob.sha256 in seen,
         )

@@ -24,14 +24,18 @@ from ui.console import JsonCommand
 
 CHUNK_BYTES = 2**20
 LOOK_AGAIN_S = 0.5
+MOST_FILES = 10_000
 
 
 class Command(JsonCommand):
-    help = "Import bill files (FOCUS as CSV, plain or gzipped) from a source; new sources are made."
+    help = (
+        "Import bill files (CSV, plain or packed by gzip, zstd or zip, or Parquet), or a folder of "
+        "parts with its manifest, from a source; new sources are made."
+    )
 
     def add_arguments(self, parser: CommandParser) -> None:
         super().add_arguments(parser)
-        parser.add_argument("files", nargs="+", metavar="FILE")
+        parser.add_argument("files", nargs="+", metavar="FILE|FOLDER")
         parser.add_argument("--source", required=True, metavar="NAME")
         parser.add_argument("--format", choices=FORMATS, default=AUTO)
         parser.add_argument(
@@ -62,13 +66,10 @@ class Command(JsonCommand):
 
 
 def _receive(actor: Actor, options: dict[str, Any]) -> Receipt:
-    paths = [Path(name) for name in options["files"]]
-    for path in paths:
-        if not path.is_file():
-            raise CommandError(f"{path}: there is no such file")
+    paths = [found for name in options["files"] for found in _files_of(Path(name))]
     wish = NewDelivery(
         source_name=options["source"],
-        files=[IncomingFile(name=path.name, chunks=_chunks(path)) for path in paths],
+        files=[IncomingFile(name=name, chunks=_chunks(path)) for name, path in paths],
         periods=options["period"],
         bill_format=options["format"],
         confirm_shrink=options["confirm_shrink"],
@@ -79,6 +80,26 @@ def _receive(actor: Actor, options: dict[str, Any]) -> Receipt:
         raise CommandError(refusal.sentence) from refusal
     except ValidationError as error:
         raise CommandError("; ".join(error.messages)) from error
+
+
+def _files_of(path: Path) -> list[tuple[str, Path]]:
+    """The file, or every file of the folder, under the name that a manifest may know it by."""
+    if path.is_file():
+        return [(path.name, path)]
+    if not path.is_dir():
+        raise CommandError(f"{path}: there is no such file or folder")
+    found = sorted(
+        one
+        for one in path.rglob("*")
+        if one.is_file()
+        and not one.is_symlink()
+        and not any(part.startswith(".") for part in one.relative_to(path).parts)
+    )
+    if not found:
+        raise CommandError(f"{path}: the folder holds no file")
+    if len(found) > MOST_FILES:
+        raise CommandError(f"{path}: the folder holds more than {MOST_FILES} files")
+    return [(one.relative_to(path).as_posix(), one) for one in found]
 
 
 def _chunks(path: Path) -> Iterator[bytes]:
