@@ -50,7 +50,7 @@ class BigQueryConnector:
         self._bigquery = BigQuery(settings=self._settings, secret=connection.secret)
         self._table: ExportTable | None = None
         self._states: dict[str, MonthState] = {}
-        self._jobs: dict[str, str] = {}
+        self._jobs: dict[MonthState, str] = {}
 
     def check(self) -> CheckReport:
         """Sign in, look the table up, try the query without running it, then read the months."""
@@ -216,10 +216,10 @@ class BigQueryConnector:
 
     def _job_of(self, state: MonthState) -> str:
         """The query of a month's rows, run once for all parts."""
-        if state.month not in self._jobs:
+        if state not in self._jobs:
             table = self._export()
-            self._jobs[state.month] = self._bigquery.run(month_query(table, state), table)
-        return self._jobs[state.month]
+            self._jobs[state] = self._bigquery.run(month_query(table, state), table)
+        return self._jobs[state]
 
 
 def _month_and_part(ref: ObjectRef) -> tuple[str, int]:

@@ -60,7 +60,7 @@ class BigQuerySettings:
             impersonate=_require(
                 _ACCOUNT, _text(settings, "impersonate"), "impersonate", may_lack=True
             ),
-            endpoint=_endpoint(_text(settings, "endpoint"), allowed),
+            endpoint=_endpoint(_text(settings, "endpoint_url"), allowed),
             allowed_hosts=allowed.hosts,
         )
 

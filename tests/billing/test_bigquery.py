@@ -79,7 +79,7 @@ def connector(fake: FakeBigQuery, *, secret: str | None = None, **settings) -> B
                 "project": fake.project,
                 "dataset": fake.dataset,
                 "table": STANDARD,
-                "endpoint": fake.url,
+                "endpoint_url": fake.url,
                 **settings,
             },
             secret={"service_account_json": secret or key_file(fake)},
@@ -419,7 +419,7 @@ def test_a_key_may_not_send_the_sign_in_elsewhere(google):
         {"from_month": "May"},
         {"trailing_days": "-1"},
         {"impersonate": "x@evil.example"},
-        {"endpoint": "http://169.254.169.254"},
+        {"endpoint_url": "http://169.254.169.254"},
         {"dataset": ""},
     ],
 )

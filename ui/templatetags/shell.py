@@ -10,6 +10,7 @@ register = template.Library()
 # A page whose URL name starts with one of these belongs to the entry on the right.
 _FAMILIES: Final = (
     ("import", "imports"),
+    ("source", "sources"),
     ("estimate", "estimate_new"),
     ("site", "sites"),
     ("power", "sites"),
