@@ -1,21 +1,31 @@
 """Checks of charges: recompute every roll-up in two independent ways; changes nothing."""
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 from uuid import UUID
 
 from audit.records import Finding
-from billing.expressions import DAILY_KEYS, allocated, daily_costs
+from billing.allocation_matching import columns_of, position_of, rules_for_source
+from billing.allocation_selectors import newest_rule_set, rules_of
+from billing.allocation_shares import TARGET_KEYS
+from billing.expressions import DAILY_KEYS, DAILY_MEASURES
 from billing.models import ChargeSlice, DailyCost, PeriodVersion
-from billing.records import COST_COLUMNS, RuleCondition, RuleRecord
-from billing.selectors import newest_rule_set, published_versions, rules_of
-from formulae.units import EXACT
+from billing.published_selectors import published_versions
+from billing.records import COST_COLUMNS, RuleRecord, RuleTarget
+from billing.services.rollups import daily_rows
+from formulae.units import EXACT, MONEY_QUANTUM
 from lake import store
-from lake.engine import open_engine
 
-_SUMS = (*COST_COLUMNS, "accelerator_h", "rows")
+_SPLIT = (*COST_COLUMNS, *DAILY_MEASURES)
+_SUMS = (*_SPLIT, "rows")
+_KEYS = (*DAILY_KEYS, *TARGET_KEYS)
+_DERIVED = ("day", "rule_position", "has_tags", "is_estimated")
+_READ = ("charge_period_start", "tags", "x_estimated")
+_CHUNK = 5_000
 _KEPT = 20  # findings of one kind in one version; more would say no more
 Sums = dict[tuple[Any, ...], dict[str, Any]]
 
@@ -29,7 +39,7 @@ def verify(organisation_id: UUID) -> list[Finding]:
     for version in versions.order_by("period__start", "pk"):
         where = f"{version.period.source.name}, {version.period}"
         slices = list(version.slices.order_by("path"))
-        missing = [item for item in slices if not store.resolve(item.path).exists()]
+        missing = [item for item in slices if not store.exists(item.path)]
         if missing:
             findings += [
                 Finding(code="charges_file_missing", where=where, expected=item.path, found="")
@@ -37,9 +47,10 @@ def verify(organisation_id: UUID) -> list[Finding]:
             ]
             continue
         stored = _stored(version)
-        by_python, totals = _by_python(slices, rules)
+        by_python, totals = _by_python(slices, rules_for_source(rules, version.period.source.name))
         findings += _differences("daily_cost_python", where, by_python, stored)
-        findings += _differences("daily_cost_engine", where, _by_engine(slices, rules), stored)
+        del by_python
+        findings += _differences("daily_cost_engine", where, _by_engine(version, rules), stored)
         findings += _totals_differ(where, version, totals)
         findings += _other_rules(where, version, rule_set.pk if rule_set else None)
     return findings
@@ -64,10 +75,8 @@ def _finding(code: str, where: str, expected: str, found: str) -> Finding:
 
 
 def _stored(version: PeriodVersion) -> Sums:
-    return {
-        _key(row, DAILY_KEYS): {name: row[name] for name in _SUMS}
-        for row in version.daily_costs.values(*DAILY_KEYS, *_SUMS)
-    }
+    rows = version.daily_costs.values(*_KEYS, *_SUMS).iterator(chunk_size=_CHUNK)
+    return {_key(row, _KEYS): {name: row[name] for name in _SUMS} for row in rows}
 
 
 def _key(row: Mapping[str, Any], names: Iterable[str]) -> tuple[Any, ...]:
@@ -76,13 +85,11 @@ def _key(row: Mapping[str, Any], names: Iterable[str]) -> tuple[Any, ...]:
     )
 
 
-def _by_engine(slices: Sequence[ChargeSlice], rules: Sequence[RuleRecord]) -> Sums:
-    if not slices:
-        return {}
-    with open_engine() as engine:
-        charges = allocated(engine.table([item.path for item in slices]), rules)
-        found = engine.rows(daily_costs(charges))
-    return {_key(row, DAILY_KEYS): {name: row[name] for name in _SUMS} for row in found}
+def _by_engine(version: PeriodVersion, rules: tuple[RuleRecord, ...]) -> Sums:
+    """Daily costs as the roll-up computes them."""
+    return {
+        _key(row, _KEYS): {name: row[name] for name in _SUMS} for row in daily_rows(version, rules)
+    }
 
 
 def _by_python(
@@ -95,13 +102,9 @@ def _by_python(
     lacking: dict[tuple[Any, ...], set[str]] = defaultdict(set)
     daily: Sums = defaultdict(dict)
     totals: dict[str, dict[str, Any]] = defaultdict(dict)
-    ordered = sorted(rules, key=lambda rule: rule.position)
     for item in slices:
-        for row in store.rows_of(item.path, columns=_READ):
-            row["project_id"] = _project_of(row, ordered)
-            row["day"] = row["charge_period_start"].date()
-            row["accelerator_h"] = row["x_accelerator_h"]
-            row["rows"] = 1
+        for row in store.rows_of(item.path, columns=_columns(rules)):
+            _complete(row, rules)
             currency, key = totals[row["billing_currency"]], _key(row, DAILY_KEYS)
             for name in _SUMS:
                 currency[name] = _plus(currency.get(name), row[name])
@@ -109,17 +112,25 @@ def _by_python(
             lacking[key] |= {name for name in COST_COLUMNS if row[name] is None}
     for key, names in lacking.items():
         daily[key].update(dict.fromkeys(names))
-    return dict(daily), dict(totals)
+    return _shared(daily, rules), dict(totals)
 
 
-_READ = (
-    *(name for name in DAILY_KEYS if name not in ("day", "project_id")),
-    *COST_COLUMNS,
-    "x_accelerator_h",
-    "charge_period_start",
-    "resource_id",
-    "tags",
-)
+def _columns(rules: Sequence[RuleRecord]) -> tuple[str, ...]:
+    own = (name for name in DAILY_KEYS if name not in _DERIVED)
+    measured = DAILY_MEASURES.values()
+    needed = (*own, *COST_COLUMNS, *measured, *_READ, *columns_of(rules))
+    return tuple(dict.fromkeys(needed))
+
+
+def _complete(row: dict[str, Any], rules: Sequence[RuleRecord]) -> None:
+    """Add the keys and sums of the roll-up that are no columns of a charge."""
+    row["rule_position"] = position_of(row, rules)
+    row["day"] = row["charge_period_start"].date()
+    row["has_tags"] = bool(row["tags"])
+    row["is_estimated"] = bool(row["x_estimated"])
+    row["rows"] = 1
+    for name, column in DAILY_MEASURES.items():
+        row[name] = row[column]
 
 
 def _plus(left: Any, right: Any) -> Any:
@@ -128,20 +139,41 @@ def _plus(left: Any, right: Any) -> Any:
     return left + right if isinstance(right, int) else EXACT.add(left, right)
 
 
-def _project_of(row: Mapping[str, Any], rules: Sequence[RuleRecord]) -> str | None:
-    """The first rule's project, decided without the engine."""
-    for rule in rules:
-        if all(_holds(row, one) for one in rule.conditions):
-            return str(rule.targets[0].project_id)
-    return None
+def _shared(daily: Sums, rules: Sequence[RuleRecord]) -> Sums:
+    """Each sum once for each target of the rule that matched, shared without `formulae`."""
+    targets = {rule.position: rule.targets for rule in rules}
+    at = DAILY_KEYS.index("rule_position")
+    found: Sums = {}
+    for key, sums in daily.items():
+        whose = targets.get(key[at], (RuleTarget(),))
+        weights = [target.weight for target in whose]
+        parts = {name: largest_remainder(sums[name], weights) for name in _SPLIT}
+        for index, target in enumerate(whose):
+            own = {name: amounts[index] for name, amounts in parts.items()}
+            rows = 0 if index else sums["rows"]
+            found[(*key, *_whose(target))] = {**own, "rows": rows}
+    return found
 
 
-def _holds(row: Mapping[str, Any], condition: RuleCondition) -> bool:
-    if condition.field == "tag":
-        value = dict(row["tags"] or ()).get(condition.key)
-    else:
-        value = row["resource_id" if condition.field == "resource" else "sub_account_id"]
-    return value is not None and condition.value in ("*", value)
+def _whose(target: RuleTarget) -> tuple[str | None, ...]:
+    project = None if target.project_id is None else str(target.project_id)
+    return (project, target.run_key or None, target.team or None, target.plan_line_key or None)
+
+
+def largest_remainder(amount: Decimal | None, weights: Sequence[Decimal]) -> list[Decimal | None]:
+    """The parts of an amount by weights, in money's smallest unit, the slow and plain way."""
+    if amount is None or len(weights) == 1:
+        return [amount for _weight in weights]
+    whole = sum(map(Fraction, weights), Fraction(0))
+    units = abs(Fraction(amount)) / Fraction(MONEY_QUANTUM)
+    exact = [units * Fraction(weight) / whole for weight in weights]
+    parts = [math.floor(one) for one in exact]
+    missing = int(units) - sum(parts)
+    ranks = sorted(range(len(parts)), key=lambda index: (parts[index] - exact[index], index))
+    for index in ranks[:missing]:
+        parts[index] += 1
+    sign = -1 if amount < 0 else 1
+    return [EXACT.multiply(Decimal(sign * part), MONEY_QUANTUM) for part in parts]
 
 
 def _differences(code: str, where: str, expected: Sums, found: Sums) -> list[Finding]:

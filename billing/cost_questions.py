@@ -30,11 +30,12 @@ ROLL_UP_COLUMNS: Final = (
     "run_key",
     "team",
     "plan_line_key",
+    "rule_position",
     "day",
     "month",
 )
 # What allocation says of a charge, not the bill.
-ALLOCATED_COLUMNS: Final = ("project", "run_key", "team", "plan_line_key")
+ALLOCATED_COLUMNS: Final = ("project", "run_key", "team", "plan_line_key", "rule_position")
 LAKE_COLUMNS: Final = tuple(
     dict.fromkeys(
         (

@@ -4,7 +4,6 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import date, datetime, timedelta
 from decimal import Decimal
-from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
@@ -34,6 +33,8 @@ from billing.models import BillingPeriod, DailyCost, PeriodVersion
 from billing.published_selectors import changed_since, published_versions, slice_paths
 from billing.records import Basis, DailyCostRow, Dataset
 from projects.models import Project
+
+MAX_POSITION = 2**31
 
 
 def cost_table(organisation_id: UUID, question: CostQuestion) -> CostTable:
@@ -211,19 +212,18 @@ def _from_roll_up(organisation_id: UUID, question: CostQuestion) -> list[CostRow
     for one in question.filters:
         costs = costs.filter(_passes(one))
     columns = {f"group_{index}": _column(name) for index, name in enumerate(question.group_by)}
-    found = (
-        costs.annotate(**columns)
-        .values(*columns, "billing_currency")
-        .annotate(**_sums(organisation_id, question.basis))
-        .order_by()
-    )
+    grouped = costs.annotate(**columns).values(*columns, "billing_currency").order_by()
+    has_second = _has_second_books(organisation_id)
+    found = list(grouped.annotate(**_sums(organisation_id, question.basis, has_second=has_second)))
+    if not has_second and _has_second_books(organisation_id):  # it came in between
+        found = list(grouped.annotate(**_sums(organisation_id, question.basis, has_second=True)))
     return merged(_row(row, list(columns)) for row in found if _says_something(row))
 
 
-def _sums(organisation_id: UUID, basis: Basis) -> dict[str, Any]:
+def _sums(organisation_id: UUID, basis: Basis, *, has_second: bool) -> dict[str, Any]:
     """The sums of a group: cost and rows from one book of each month, measures from one book."""
     for_cost, for_measures, known = Q(), Q(), Q()
-    if _has_second_books(organisation_id):
+    if has_second:
         published = published_versions(organisation_id)
         for_cost = Q(version__in=chosen_versions(published, cost_from(basis)))
         for_measures = Q(version__in=chosen_versions(published, MEASURES_FROM))
@@ -285,6 +285,9 @@ def _any_of(name: str, values: Sequence[str]) -> Q:
     nothing = Q(pk__in=[])
     if name == "project":
         return Q(project__slug__in=values)
+    if name == "rule_position":
+        numbers = [int(text) for text in values if text.isascii() and text.isdecimal()]
+        return Q(rule_position__in=[number for number in numbers if number < MAX_POSITION])
     if name == "day":
         return Q(day__in=[day for text in values if (day := _day(text)) is not None])
     if name == "month":
@@ -300,8 +303,8 @@ def _any_of(name: str, values: Sequence[str]) -> Q:
 def _missing(name: str) -> Q:
     if name in ("day", "month", "x_estimated"):
         return Q(pk__in=[])
-    if name == "project":
-        return Q(project__isnull=True)
+    if name in ("project", "rule_position"):
+        return Q(**{f"{name}__isnull": True})
     return Q(**{f"{name}__isnull": True}) | Q(**{name: ""})
 
 

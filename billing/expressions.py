@@ -1,6 +1,6 @@
 """Ibis expressions over charges: typed lines, charges, projects, daily costs; opens no engine."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any, Final
@@ -8,10 +8,11 @@ from typing import Any, Final
 import ibis
 
 from billing.adapters.layout import InstantStyle, Layout
+from billing.allocation_matching import FIELD_COLUMNS, TAG, WITHOUT_VALUE, values_of
 from billing.columns import CHARGE_COLUMNS
+from billing.patterns import read_pattern
 from billing.records import COST_COLUMNS, MONEY_TYPE, Kind, RuleCondition, RuleRecord
 
-ANY_VALUE: Final = "*"
 PLAIN_NUMBER: Final = r"^-?[0-9]{1,20}(?:\.[0-9]{1,18})?$"
 _DAY: Final = r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
 _CLOCK: Final = r"(?:[01][0-9]|2[0-3]):[0-5][0-9](?::[0-5][0-9](?:\.[0-9]{1,9})?)?"
@@ -21,13 +22,27 @@ INSTANT_TEXTS: Final[Mapping[InstantStyle, str]] = {
     InstantStyle.US_DATE: (
         rf"^(?:0?[1-9]|1[0-2])/(?:0?[1-9]|[12][0-9]|3[01])/[0-9]{{4}}(?: {_CLOCK})?$"
     ),
+    InstantStyle.DAY_FIRST: (
+        rf"^(?:0?[1-9]|[12][0-9]|3[01])[/.](?:0?[1-9]|1[0-2])[/.][0-9]{{4}}(?: {_CLOCK})?$"
+    ),
+    InstantStyle.SLASHED: (
+        rf"^[0-9]{{4}}/(?:0?[1-9]|1[0-2])/(?:0?[1-9]|[12][0-9]|3[01])(?: {_CLOCK})?$"
+    ),
     InstantStyle.MONTH: r"^[0-9]{4}(?:0[1-9]|1[0-2])$",
 }
 INSTANT_WORDS: Final[Mapping[InstantStyle, str]] = {
     InstantStyle.ISO: "is not a time in UTC such as 2026-05-01T00:00:00Z or 2026-05-01 00:00:00",
     InstantStyle.ISO_DAY: "is not a day such as 2026-05-31",
     InstantStyle.US_DATE: "is not a day such as 05/31/2026, the month first",
+    InstantStyle.DAY_FIRST: "is not a day such as 31/05/2026 or 31.05.2026, the day first",
+    InstantStyle.SLASHED: "is not a day such as 2026/05/31",
     InstantStyle.MONTH: "is not a month such as 202605",
+}
+# Where year, month and day stand among a written day's three numbers.
+_DAY_PARTS: Final[Mapping[InstantStyle, tuple[int, int, int]]] = {
+    InstantStyle.US_DATE: (3, 1, 2),
+    InstantStyle.DAY_FIRST: (3, 2, 1),
+    InstantStyle.SLASHED: (1, 2, 3),
 }
 EARLIEST: Final = "1970-01-01"
 LATEST: Final = "9000-01-01"
@@ -35,7 +50,7 @@ NUMBERS: Final = tuple(column.name for column in CHARGE_COLUMNS if column.is_num
 INSTANTS: Final = tuple(column.name for column in CHARGE_COLUMNS if column.kind is Kind.INSTANT)
 DAILY_KEYS: Final = (
     "day",
-    "project_id",
+    "rule_position",
     "provider_name",
     "service_name",
     "service_category",
@@ -45,7 +60,17 @@ DAILY_KEYS: Final = (
     "x_cost_class",
     "x_accelerator",
     "billing_currency",
+    "has_tags",
+    "is_estimated",
 )
+# What is summed beside the costs, under its name in the roll-up -> in a stored charge.
+DAILY_MEASURES: Final[Mapping[str, str]] = {
+    "accelerator_h": "x_accelerator_h",
+    "idle_accelerator_h": "x_idle_accelerator_h",
+    "storage_tb_month": "x_storage_tb_month",
+    "requests": "x_requests",
+    "transfer_bytes": "x_transfer_bytes",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,10 +101,13 @@ def instant_of(column: Any, style: InstantStyle) -> Any:
     """The time that a text states; null where it states none."""
     if not column.type().is_string():
         return column.cast("timestamp")
-    if style is InstantStyle.US_DATE:
-        parts = [column.re_extract(r"^([0-9]+)/([0-9]+)/([0-9]{4})", group) for group in (3, 1, 2)]
-        day = parts[0] + "-" + parts[1].lpad(2, "0") + "-" + parts[2].lpad(2, "0")
-        return (day + column.re_extract(r"^[^ ]+( .*)?$", 1)).try_cast("timestamp")
+    if style in _DAY_PARTS:
+        year, month, day = (
+            column.re_extract(r"^([0-9]+)[/.]([0-9]+)[/.]([0-9]+)", group)
+            for group in _DAY_PARTS[style]
+        )
+        date = year + "-" + month.lpad(2, "0") + "-" + day.lpad(2, "0")
+        return (date + column.re_extract(r"^[^ ]+( .*)?$", 1)).try_cast("timestamp")
     if style is InstantStyle.MONTH:
         return (column.substr(0, 4) + "-" + column.substr(4, 2) + "-01").try_cast("timestamp")
     plain = column.re_replace(r"(?: UTC|Z|\+00:00|\+00)$", "").replace("T", " ")
@@ -147,33 +175,40 @@ def with_billing_period(charges: ibis.Table) -> ibis.Table:
 
 
 def allocated(charges: ibis.Table, rules: Sequence[RuleRecord]) -> ibis.Table:
-    """Add project_id, that of the first rule that matches, else null: no charge goes to two."""
-    if not rules:
-        return charges.mutate(project_id=ibis.null("string"))
+    """Add rule_position, that of the first rule that matches, else null: no charge goes to two.
+
+    The rules are those of one source: what no charge carries is decided before.
+    """
     ordered = sorted(rules, key=lambda rule: rule.position)
-    return charges.mutate(
-        project_id=ibis.cases(
-            *((_rule_holds(charges, rule), str(rule.targets[0].project_id)) for rule in ordered),
-            else_=ibis.null("string"),
-        )
-    )
+    nobody = ibis.null("int64")
+    if not ordered:
+        return charges.mutate(rule_position=nobody)
+    cases = ((rule_holds(charges, rule), ibis.literal(rule.position, "int64")) for rule in ordered)
+    return charges.mutate(rule_position=ibis.cases(*cases, else_=nobody))
 
 
-def _rule_holds(charges: ibis.Table, rule: RuleRecord) -> Any:
+def rule_holds(charges: ibis.Table, rule: RuleRecord) -> Any:
+    """Whether a charge meets all conditions of a rule, whatever rules stand before it."""
     return reduce(
-        lambda left, right: left & right, (_holds(charges, one) for one in rule.conditions)
+        lambda left, right: left & right,
+        (_holds(charges, one) for one in rule.conditions),
+        ibis.literal(True),
     )
 
 
 def _holds(charges: ibis.Table, condition: RuleCondition) -> Any:
-    column = {
-        "tag": lambda: charges.tags[condition.key],
-        "resource": lambda: charges.resource_id,
-        "sub_account": lambda: charges.sub_account_id,
-    }[condition.field]()
-    if condition.value == ANY_VALUE:
-        return column.notnull()
-    return (column == condition.value).fill_null(False)
+    column = charges[FIELD_COLUMNS[condition.field]]
+    if condition.field == TAG:
+        column = column[condition.key]
+    if condition.op in WITHOUT_VALUE:
+        return column.isnull() if condition.op == "absent" else column.notnull()
+    tests: dict[str, Callable[[], Any]] = {
+        "is": lambda: column == condition.value,
+        "one_of": lambda: column.isin(values_of(condition)),
+        "starts_with": lambda: column.startswith(condition.value),
+        "matches": lambda: column.re_search(read_pattern(condition.value).engine_form),
+    }
+    return tests[condition.op]().fill_null(False)
 
 
 def whole_sum(charges: ibis.Table, name: str) -> Any:
@@ -184,10 +219,18 @@ def whole_sum(charges: ibis.Table, name: str) -> Any:
 
 def daily_costs(charges: ibis.Table) -> ibis.Table:
     """Costs by day and every dimension of dashboards; a charge's day is the one it starts on."""
-    dated = charges.mutate(day=charges.charge_period_start.date())
+    dated = with_daily_keys(charges)
     sums: dict[str, Any] = {name: whole_sum(dated, name) for name in COST_COLUMNS}
-    return dated.group_by(list(DAILY_KEYS)).agg(
-        **sums, accelerator_h=dated.x_accelerator_h.sum(), rows=dated.count()
+    measures = {name: dated[column].sum() for name, column in DAILY_MEASURES.items()}
+    return dated.group_by(list(DAILY_KEYS)).agg(**sums, **measures, rows=dated.count())
+
+
+def with_daily_keys(charges: ibis.Table) -> ibis.Table:
+    """Add what the roll-up tells apart and no charge has as a column."""
+    return charges.mutate(
+        day=charges.charge_period_start.date(),
+        has_tags=(charges.tags.length() > 0).fill_null(False),
+        is_estimated=charges.x_estimated.fill_null(False),
     )
 
 

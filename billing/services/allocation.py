@@ -1,115 +1,83 @@
 """Changes whose charges are whose: each change makes a new rule set and rolls up again."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import asdict
 from uuid import UUID
 
 from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.utils.translation import gettext as _
 
+from billing.allocation_selectors import newest_rule_set
+from billing.allocation_wishes import RuleWish, checked, projects_of, records_of, wishes_of
 from billing.models import AllocationRule, AllocationTarget, RuleSet
-from billing.selectors import newest_rule_set
 from billing.services.locking import lock_books
 from jobs import services as jobs
-from projects.access import projects_for
 from projects.records import Actor
 from projects.trail import note
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RuleWish:
-    """A rule as people write it: `match` is sub_account, tag (with its key) or resource."""
-
-    match: str
-    value: str
-    project: str
-    key: str = ""
-
-    @property
-    def identity(self) -> tuple[str, str, str]:
-        """What no two rules of a set share."""
-        return (self.match, self.key, self.value)
+class RulesChangedError(ValidationError):
+    """Somebody else changed the rules since they were read."""
 
 
-def add_rule(actor: Actor, wish: RuleWish) -> UUID:
-    """Add a rule behind the others; return the job that applies it.
+def replace_rules(
+    actor: Actor, wishes: Sequence[RuleWish], *, instead_of: int | None = None
+) -> UUID | None:
+    """Put these rules in force, in their order; return the job that applies them.
 
-    Raises:
-        ValidationError: the rule cannot be, or is there already.
-    """
-    with transaction.atomic():
-        lock_books(actor.organisation_id)
-        wishes = wishes_of(newest_rule_set(actor.organisation_id))
-        return _store(actor, [*wishes, wish])
+    Args:
+        actor: who; the caller has checked the role.
+        wishes: all rules, the first wins.
+        instead_of: the number of the rule set that these rules were made from, 0 where there was
+            none; without it they replace whatever is in force.
 
-
-def remove_rule(actor: Actor, position: int) -> UUID:
-    """Remove the rule at a position; return the job that applies it.
+    Returns:
+        None where these rules are in force already.
 
     Raises:
-        ValidationError: there is no such rule.
-    """
-    with transaction.atomic():
-        lock_books(actor.organisation_id)
-        wishes = wishes_of(newest_rule_set(actor.organisation_id))
-        if not 0 < position <= len(wishes):
-            raise ValidationError(_("There is no such rule; it may have been removed already."))
-        return _store(actor, [*wishes[: position - 1], *wishes[position:]])
-
-
-def replace_rules(actor: Actor, wishes: Sequence[RuleWish]) -> bool:
-    """Put these rules in force, in their order; return whether that changed anything.
-
-    Raises:
+        RulesChangedError: other rules than `instead_of` are in force by now.
         ValidationError: a rule cannot be.
     """
+    wanted = checked(wishes)
     with transaction.atomic():
         lock_books(actor.organisation_id)
-        if wishes_of(newest_rule_set(actor.organisation_id)) == list(wishes):
-            return False
-        _store(actor, wishes)
-    return True
+        before = newest_rule_set(actor.organisation_id)
+        if instead_of is not None and instead_of != number_of(before):
+            raise RulesChangedError(
+                _("Somebody changed the rules meanwhile; look at them and preview again.")
+            )
+        if wishes_of(before) == wanted:
+            return None
+        return _store(actor, before, wanted)
 
 
-def wishes_of(rule_set: RuleSet | None) -> list[RuleWish]:
-    """The rules of a set as people write them, in order."""
-    if rule_set is None:
-        return []
-    return [
-        RuleWish(
-            match=rule.conditions[0]["field"],
-            key=rule.conditions[0]["key"],
-            value=rule.conditions[0]["value"],
-            project=rule.targets.all()[0].project.slug,
-        )
-        for rule in rule_set.rules.prefetch_related("targets__project").order_by("position")
-    ]
+def number_of(rule_set: RuleSet | None) -> int:
+    """The number of a rule set; 0 where there is none yet."""
+    return 0 if rule_set is None else rule_set.number
 
 
-def _store(actor: Actor, wishes: Sequence[RuleWish]) -> UUID:
-    """Store a new set and ask for the roll-up; call it with the books locked."""
-    _check_all(wishes)
-    before = newest_rule_set(actor.organisation_id)
-    projects = _projects(actor, before, {wish.project for wish in wishes})
+def _store(actor: Actor, before: RuleSet | None, wishes: Sequence[RuleWish]) -> UUID:
+    """Make a new set and ask for the roll-up; call it with the books locked."""
+    projects = projects_of(actor, before, wishes)
     rule_set = RuleSet.objects.create(
         organisation_id=actor.organisation_id,
-        number=before.number + 1 if before else 1,
+        number=number_of(before) + 1,
         created_by=actor.label[:200],
     )
-    for position, wish in enumerate(wishes, start=1):
+    for record in records_of(wishes, projects):
         rule = AllocationRule.objects.create(
             organisation_id=actor.organisation_id,
             rule_set=rule_set,
-            position=position,
-            conditions=[{"field": wish.match, "op": "is", "key": wish.key, "value": wish.value}],
+            position=record.position,
+            name=record.name,
+            conditions=[asdict(one) for one in record.conditions],
         )
-        AllocationTarget.objects.create(
-            organisation_id=actor.organisation_id,
-            rule=rule,
-            position=1,
-            project_id=projects[wish.project],
+        AllocationTarget.objects.bulk_create(
+            AllocationTarget(
+                organisation_id=actor.organisation_id, rule=rule, position=place, **asdict(target)
+            )
+            for place, target in enumerate(record.targets, start=1)
         )
     job = jobs.enqueue(
         organisation_id=actor.organisation_id,
@@ -125,54 +93,7 @@ def _store(actor: Actor, wishes: Sequence[RuleWish]) -> UUID:
         actor,
         "allocation_rules.change",
         subject=("rule_set", rule_set.number),
-        before={"rules": [_document(wish) for wish in wishes_of(before)]},
-        after={"rules": [_document(wish) for wish in wishes]},
+        before={"rules": [wish.document() for wish in wishes_of(before)]},
+        after={"rules": [wish.document() for wish in wishes]},
     )
     return job.pk
-
-
-def _projects(actor: Actor, before: RuleSet | None, slugs: set[str]) -> dict[str, UUID]:
-    """The projects of these slugs; archived ones stay known to rules that are there already.
-
-    Raises:
-        ValidationError: there is no such project.
-    """
-    visible = projects_for(actor).filter(slug__in=slugs)
-    known = {project.slug: project.pk for project in visible} | _of_rules(before)
-    if unknown := sorted(slugs - known.keys()):
-        raise ValidationError(
-            {"project": _("There is no project {slug}.").format(slug=", ".join(unknown))}
-        )
-    return known
-
-
-def _of_rules(before: RuleSet | None) -> dict[str, UUID]:
-    if before is None:
-        return {}
-    targets = AllocationTarget.objects.filter(rule__rule_set=before, project__isnull=False)
-    return {one.project.slug: one.project_id for one in targets.select_related("project")}
-
-
-def _check_all(wishes: Sequence[RuleWish]) -> None:
-    seen: set[tuple[str, str, str]] = set()
-    for wish in wishes:
-        _check(wish)
-        if wish.identity in seen:
-            raise ValidationError(_("A rule for the same charges is there already."))
-        seen.add(wish.identity)
-
-
-def _check(wish: RuleWish) -> None:
-    if wish.match not in AllocationRule.Match.values:
-        known = ", ".join(AllocationRule.Match.values)
-        raise ValidationError({"match": _("Match by one of {known}.").format(known=known)})
-    if not wish.value.strip():
-        raise ValidationError({"value": _("Say which value a charge must have; * means any.")})
-    if (wish.match == AllocationRule.Match.TAG) != bool(wish.key.strip()):
-        raise ValidationError(
-            {"key": _("A rule by tag names the tag's key; no other rule has one.")}
-        )
-
-
-def _document(wish: RuleWish) -> dict[str, Any]:
-    return {"match": wish.match, "key": wish.key, "value": wish.value, "project": wish.project}

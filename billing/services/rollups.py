@@ -1,44 +1,27 @@
 """Rolls published charges up into daily costs by the allocation rules in force."""
 
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
 from uuid import UUID
 
 from django.db import connection, transaction
 from django.utils.translation import gettext as _
 
-from billing.expressions import allocated, daily_costs
+from billing.allocation_matching import rules_for_source
+from billing.allocation_selectors import newest_rule_set, rules_of
+from billing.allocation_shares import TARGET_KEYS, Shares
+from billing.expressions import DAILY_KEYS, DAILY_MEASURES, allocated, daily_costs
+from billing.lake_tables import stored_charges
 from billing.models import BillingPeriod, DailyCost, PeriodVersion, RuleSet
-from billing.records import RuleRecord
-from billing.selectors import newest_rule_set, rules_of
+from billing.records import COST_COLUMNS, RuleRecord
 from billing.services.locking import lock_books
 from jobs.records import JobContext
 from lake.engine import open_engine
 
-_COLUMNS = (
-    "organisation_id",
-    "version_id",
-    "rule_set_id",
-    "dataset",
-    "has_tags",
-    "is_estimated",
-    "day",
-    "project_id",
-    "provider_name",
-    "service_name",
-    "service_category",
-    "region_id",
-    "sub_account_id",
-    "charge_category",
-    "x_cost_class",
-    "x_accelerator",
-    "billing_currency",
-    "billed_cost",
-    "effective_cost",
-    "list_cost",
-    "contracted_cost",
-    "accelerator_h",
-    "rows",
-)
+_OF_VERSION: Final = ("organisation_id", "version_id", "rule_set_id", "dataset")
+_SPLIT: Final = (*COST_COLUMNS, *DAILY_MEASURES)
+_OF_ROW: Final = (*DAILY_KEYS, *TARGET_KEYS, *_SPLIT, "rows")
+_BATCH_ROWS: Final = 10_000
 
 
 class Rules:
@@ -56,27 +39,37 @@ def rules_in_force(organisation_id: UUID) -> Rules:
 
 def write_daily_costs(version: PeriodVersion, rules: Rules) -> None:
     """Compute a version's daily costs and copy them in; call it with the books locked."""
-    rows = daily_rows(version, rules.rules)
     rule_set_id = rules.rule_set.pk if rules.rule_set else None
-    dataset = version.period.dataset
-    names = ", ".join(_COLUMNS)
+    own = (version.organisation_id, version.pk, rule_set_id, version.period.dataset)
+    names = ", ".join((*_OF_VERSION, *_OF_ROW))
+    rows = daily_rows(version, rules.rules)  # asks the database now: COPY holds the connection
     table = DailyCost._meta.db_table
     with (
         connection.cursor() as cursor,
         cursor.copy(f"COPY {table} ({names}) FROM STDIN") as copy,
     ):
         for row in rows:
-            own = (version.organisation_id, version.pk, rule_set_id, dataset, False, False)
-            copy.write_row((*own, *(row[name] for name in _COLUMNS[6:])))
+            copy.write_row((*own, *(row[name] for name in _OF_ROW)))
 
 
-def daily_rows(version: PeriodVersion, rules: tuple[RuleRecord, ...]) -> list[dict[str, Any]]:
-    """A version's daily costs, from the lake."""
+def daily_rows(version: PeriodVersion, rules: tuple[RuleRecord, ...]) -> Iterator[dict[str, Any]]:
+    """A version's daily costs, from the lake: once for each target of the rule that matched."""
     paths = list(version.slices.order_by("path").values_list("path", flat=True))
+    own_rules = rules_for_source(rules, version.period.source.name)
+    return _shared_rows(paths, own_rules)
+
+
+def _shared_rows(
+    paths: Sequence[str], own_rules: tuple[RuleRecord, ...]
+) -> Iterator[dict[str, Any]]:
     if not paths:
-        return []
+        return
+    shares = Shares(own_rules)
     with open_engine() as engine:
-        return engine.rows(daily_costs(allocated(engine.table(paths), rules)))
+        charges = allocated(stored_charges(engine, paths), own_rules)
+        for batch in engine.arrow(daily_costs(charges)).to_batches(max_chunksize=_BATCH_ROWS):
+            for row in batch.to_pylist():
+                yield from shares.shared(row, _SPLIT, position=row["rule_position"])
 
 
 def rebuild_daily_costs(context: JobContext) -> dict[str, Any]:
@@ -87,7 +80,7 @@ def rebuild_daily_costs(context: JobContext) -> dict[str, Any]:
         rules = rules_in_force(context.organisation_id)
         periods = BillingPeriod.objects.filter(
             organisation_id=context.organisation_id, published_version__isnull=False
-        ).select_related("published_version")
+        ).select_related("published_version__period__source")
         versions = [(str(one), one.published_version) for one in periods if one.published_version]
         total = sum(version.rows for _period, version in versions)
         done = 0

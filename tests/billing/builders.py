@@ -6,10 +6,13 @@ import io
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
+from uuid import UUID
 
+from billing.allocation_wishes import RuleWish, TargetWish
 from billing.models import DailyCost, Delivery
+from billing.records import RuleCondition
 from billing.selectors import costs_grouped
-from billing.services import IncomingFile, NewDelivery, Receipt, receive_files
+from billing.services import IncomingFile, NewDelivery, Receipt, receive_files, replace_rules
 from jobs.services import run_job
 from projects.access import system_actor
 from projects.records import Actor
@@ -163,3 +166,25 @@ def text_sum(content: bytes, column: str) -> Decimal:
     """The exact sum of a column of a CSV, as its own text says."""
     rows = csv.DictReader(io.StringIO(content.decode("utf-8-sig")))
     return sum((Decimal(row[column]) for row in rows), Decimal(0))
+
+
+def rule(
+    match: str,
+    value: str,
+    slug: str,
+    *,
+    key: str = "",
+    op: str = "is",
+    targets: Sequence[TargetWish] = (),
+) -> RuleWish:
+    """A rule of one condition; all of it goes to one project unless targets are given."""
+    condition = RuleCondition(field=match, key=key, op=op, value=value)
+    return RuleWish(conditions=(condition,), targets=tuple(targets) or (TargetWish(project=slug),))
+
+
+def in_force(*rules: RuleWish) -> UUID:
+    """Put these rules in force and have them applied; the job that did it."""
+    job_id = replace_rules(operator(), rules)
+    assert job_id is not None
+    run_job(job_id)
+    return job_id
