@@ -4,7 +4,7 @@ import csv
 import io
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import date
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from functools import cache
 from typing import Final
@@ -21,6 +21,7 @@ from billing.price_records import (
     PriceWish,
     RateWish,
 )
+from billing.rate_files import ecb_cells, is_xml, unzipped
 from formulae.money import Money
 from formulae.units import NumberTextError, strict_decimal
 
@@ -54,7 +55,7 @@ LONGEST: Final = {
 }
 _DAY: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _SOURCE_DATE: Final = re.compile(r"[0-9]{4}(-(0[1-9]|1[0-2])(-[0-9]{2})?)?")
-_FEWEST_ECB_COLUMNS: Final = 3
+_FEWEST_ECB_COLUMNS: Final = 2
 
 Row = Mapping[str, str]
 
@@ -129,12 +130,16 @@ def price_from_texts(row: Row, *, currency: str) -> PriceWish:
 def read_rates(
     content: bytes, *, file: str, source: str, since: date | None = None
 ) -> Iterator[tuple[int, RateWish]]:
-    """The rates of a CSV with their row numbers: date,base,quote,rate, or the ECB's history
-    (a column for each currency, in which one euro is expressed).
+    """The rates of a file with their row numbers: a CSV with date,base,quote,rate, or the ECB's
+    files as downloaded: a CSV with a column for each currency, plain or zipped, or the daily XML.
 
     Raises:
         PricesRefusedError: the file or one of its rows cannot be read.
     """
+    content = unzipped(content, file=file, limit_bytes=MAX_FILE_BYTES)
+    if is_xml(content):
+        yield from _ecb_xml(content, file=file, since=since)
+        return
     header, rows = _table(content, file)
     is_ecb = header[:1] == ["Date"] and len(header) >= _FEWEST_ECB_COLUMNS
     if not is_ecb:
@@ -147,6 +152,19 @@ def read_rates(
                 error.reason, file=file, row=number, column=error.column
             ) from error
         yield from ((number, wish) for wish in wishes if since is None or wish.on_date >= since)
+
+
+def _ecb_xml(content: bytes, *, file: str, since: date | None) -> Iterator[tuple[int, RateWish]]:
+    for line, day, currency, rate in ecb_cells(content, file=file):
+        try:
+            (wish,) = _ecb_rates({"Date": day, currency: rate})
+        except PricesRefusedError as error:
+            raise PricesRefusedError(error.reason, file=file, row=line, column="Cube") from error
+        except ValueError as error:
+            reason = _("a rate without a value")
+            raise PricesRefusedError(reason, file=file, row=line, column="Cube") from error
+        if since is None or wish.on_date >= since:
+            yield line, wish
 
 
 def rate_from_texts(row: Row, *, source: str) -> RateWish:
@@ -174,7 +192,7 @@ def rate_from_texts(row: Row, *, source: str) -> RateWish:
 
 def _ecb_rates(row: Row) -> list[RateWish]:
     """One day of the ECB's history; a currency without a rate on that day says N/A."""
-    on_date = _day(row["Date"].strip(), column="Date")
+    on_date = _ecb_day(row["Date"].strip())
     return [
         RateWish(
             base=ECB_BASE,
@@ -186,6 +204,14 @@ def _ecb_rates(row: Row) -> list[RateWish]:
         for name, text in row.items()
         if name and name != "Date" and text and text.strip() not in ("", "N/A")
     ]
+
+
+def _ecb_day(text: str) -> date:
+    """A day of the history (2026-06-05) or of the daily CSV (5 June 2026)."""
+    try:
+        return datetime.strptime(text, "%d %B %Y").replace(tzinfo=UTC).date()
+    except ValueError:
+        return _day(text, column="Date")
 
 
 def _table(content: bytes, file: str) -> tuple[list[str], Iterator[tuple[int, dict[str, str]]]]:

@@ -17,6 +17,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from billing.doors import may_change_prices
 from billing.price_documents import price_template, rate_template
+from billing.price_feed_rows import feed_rows
 from billing.price_forms import PriceFileForm, PriceForm, RateFileForm, RateForm
 from billing.price_reading import MAX_FILE_BYTES
 from billing.price_records import (
@@ -74,6 +75,7 @@ def prices(request: HttpRequest) -> HttpResponse:
         ],
         "own_count": sum(not record.is_shipped for record in found),
         "rates": _rate_rows(actor, on),
+        "feeds": feed_rows(actor.organisation_id),
         "may_change": may_change_prices(actor),
     }
     return render(request, "billing/prices.html", context)
