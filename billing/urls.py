@@ -2,17 +2,39 @@
 
 from django.urls import URLPattern, URLResolver, path
 
-from billing import api, price_api, price_views, views
+from billing import (
+    allocation_urls,
+    api,
+    book_urls,
+    cost_api,
+    price_api,
+    price_feed_urls,
+    price_views,
+    source_views,
+    views,
+)
 
 urlpatterns: list[URLPattern | URLResolver] = [
+    *allocation_urls.urlpatterns,
+    *book_urls.urlpatterns,
+    *price_feed_urls.urlpatterns,
     path("imports/", views.imports, name="imports"),
     path("imports/new/", views.import_upload, name="import_upload"),
-    path("imports/rules/", views.import_rules, name="import_rules"),
-    path(
-        "imports/rules/<int:position>/remove/", views.import_rule_remove, name="import_rule_remove"
-    ),
     path("imports/<uuid:delivery_id>/", views.import_detail, name="import_detail"),
     path("imports/<uuid:delivery_id>/decision/", views.import_decide, name="import_decide"),
+    path("sources/", source_views.sources, name="sources"),
+    path("sources/new/", source_views.source_new, name="source_new"),
+    path("sources/new/<slug:kind>/", source_views.source_connect, name="source_connect"),
+    path("sources/<uuid:source_id>/", source_views.source_detail, name="source_detail"),
+    path("sources/<uuid:source_id>/change/", source_views.source_change, name="source_change"),
+    path("sources/<uuid:source_id>/test/", source_views.source_test, name="source_test"),
+    path("sources/<uuid:source_id>/pull/", source_views.source_pull, name="source_pull"),
+    path("sources/<uuid:source_id>/pause/", source_views.source_pause, name="source_pause"),
+    path(
+        "sources/<uuid:source_id>/credential/forget/",
+        source_views.source_forget_secret,
+        name="source_forget_secret",
+    ),
     path("prices/", price_views.prices, name="prices"),
     path("prices/new/", price_views.price_new, name="price_new"),
     path("prices/history/", price_views.price_history_page, name="price_history"),
@@ -33,7 +55,10 @@ urlpatterns: list[URLPattern | URLResolver] = [
 api_urlpatterns: list[URLPattern | URLResolver] = [
     path("charges/imports", api.ImportsView.as_view(), name="api_charge_imports"),
     path("charges/imports/<uuid:delivery_id>", api.ImportView.as_view(), name="api_charge_import"),
-    path("projects/<slug:slug>/costs", api.ProjectCostsView.as_view(), name="api_project_costs"),
+    path("costs", cost_api.CostsView.as_view(), name="api_costs"),
+    path(
+        "projects/<slug:slug>/costs", cost_api.ProjectCostsView.as_view(), name="api_project_costs"
+    ),
     path("prices", price_api.PricesView.as_view(), name="api_prices"),
     path("exchange_rates", price_api.ExchangeRatesView.as_view(), name="api_exchange_rates"),
 ]

@@ -17,8 +17,12 @@ SCHEDULE = (
     Entry(name="ring waiting jobs", task="jobs.ring", every_s=10.0),
     # Hours that are over are closed even when no further sample of their site arrives.
     Entry(name="close hours of energy", task="carbon.close_open_hours", every_s=300.0),
+    # A source says how often it is pulled; this looks whose time has come.
+    Entry(name="pull due sources", task="billing.pull_due_sources", every_s=300.0),
     # A killed import leaves files that no row refers to; they go after an hour.
     Entry(name="sweep the lake", task="billing.sweep_lake", every_s=3600.0),
+    # List prices change seldom: once a week is often enough to notice.
+    Entry(name="refresh price feeds", task="billing.refresh_price_books", every_s=604_800.0),
     # The bytes of power files wait for their job; a week later nothing reads them any more.
     Entry(name="sweep power files", task="carbon.sweep_files", every_s=86_400.0),
 )

@@ -186,6 +186,7 @@ JOB_KINDS = {
     "billing.reprice": "billing.services:reprice_estimated",
     "billing.stage_delivery": "billing.services:stage_delivery",
     "billing.rebuild_daily_costs": "billing.services:rebuild_daily_costs",
+    "billing.test_source": "billing.services:test_source",
     "carbon.store_power_delivery": "carbon.services:store_power_delivery",
     "carbon.close_hours": "carbon.services:close_hours_job",
 }
