@@ -1,26 +1,34 @@
 """Tells which format and which of a provider's books the files of a delivery are."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from django.utils.translation import gettext as _
 
 from billing.adapters import detect
-from billing.adapters.layout import AsksContent, SeenFile
+from billing.adapters.layout import AsksContent, BillAdapter, SeenFile
+from billing.adapters.mapped import NAME as MAPPED
+from billing.adapters.mapped import ColumnMapping, Mapped
 from billing.reading import ReadFile, lines_of
 from billing.records import ChargesRefusedError, Dataset
 from lake.engine import Engine
 from lake.text_files import TextTable
 
 
-def recognised(tables: Iterable[tuple[str, TextTable]], *, wanted: str) -> list[ReadFile]:
-    """The files with their formats, by their columns.
+def recognised(
+    tables: Iterable[tuple[str, TextTable]],
+    *,
+    wanted: str,
+    mapping: Mapping[str, Any] | None = None,
+) -> list[ReadFile]:
+    """The files with their formats, by their columns; by the source's mapping where it has one.
 
     Raises:
         ChargesRefusedError: a file is of no known format, of another than was asked for, or the
             files are of several.
     """
-    files = [_recognised(name, table, wanted) for name, table in tables]
+    files = [_recognised(name, table, wanted, mapping) for name, table in tables]
     by_format: dict[str, str] = {}
     for file in files:
         by_format.setdefault(file.adapter.name, file.name)
@@ -35,9 +43,15 @@ def recognised(tables: Iterable[tuple[str, TextTable]], *, wanted: str) -> list[
     return files
 
 
-def _recognised(name: str, table: TextTable, wanted: str) -> ReadFile:
+def _recognised(
+    name: str, table: TextTable, wanted: str, mapping: Mapping[str, Any] | None
+) -> ReadFile:
     try:
-        adapter = detect(table.columns, wanted=wanted)
+        adapter: BillAdapter = (
+            Mapped(ColumnMapping.of(mapping))
+            if wanted == MAPPED and mapping
+            else detect(table.columns, wanted=wanted)
+        )
         layout = adapter.layout(table.columns)
     except ChargesRefusedError as refusal:
         raise ChargesRefusedError(

@@ -99,7 +99,7 @@ def _bytes(size: str, provider: str) -> int:
     is_binary = word[1:3] == "ib" or word[2:4] == "bi" or provider in BINARY_PROVIDERS
     gigabyte = BYTES_PER_GIB if is_binary else BYTES_PER_GB
     step = 1024 if is_binary else 1000
-    return gigabyte * step ** (power - 3) if power >= 3 else step**power
+    return int(gigabyte * step ** (power - 3)) if power >= 3 else int(step**power)
 
 
 def _sized(size_bytes: Decimal, time: str | None) -> UnitMeaning:

@@ -29,3 +29,14 @@ CLASS_NAMES: Final = {
     "rounding": _("Rounding"),
     "other": _("Other"),
 }
+VIEW_NAMES: Final = {
+    "version": _("The version's own total"),
+    "lake": _("Every single row of the lake"),
+    "project_id": _("By project"),
+    "x_cost_class": _("By class"),
+    "service_name": _("By service"),
+    "region_id": _("By region"),
+    "sub_account_id": _("By account"),
+    "charge_category": _("By kind of charge"),
+    "day": _("By day"),
+}

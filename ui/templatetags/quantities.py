@@ -73,6 +73,17 @@ def money(
 
 
 @register.simple_tag
+def money_exact(amount: Decimal | str | None, currency: str) -> SafeString:
+    """`{% money_exact difference "USD" %}`: every digit, for figures that must tie."""
+    if amount is None or amount == "" or not currency:
+        return _missing()
+    digits = formatting.plain_digits(Decimal(amount))
+    return _render(
+        Shown(number=f"{digits} {currency}", unit=_NO_UNIT, exact=f"{digits} {currency}")
+    )
+
+
+@register.simple_tag
 def energy(kwh: Known, *, unit: str = "", digits: int | None = None) -> SafeString:
     """`{% energy e.facility_energy_kwh %}` climbs Wh, kWh, MWh, GWh; `unit="kWh"` stays."""
     if kwh is None or kwh == "":

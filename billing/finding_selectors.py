@@ -1,0 +1,98 @@
+"""Reads of findings: the groups of charges that the rules look at, in one month."""
+
+from collections.abc import Sequence
+from datetime import date, timedelta
+from uuid import UUID
+
+from django.db.models import Sum
+
+from billing.cost_selectors import costs_grouped
+from billing.dataset_choice import chosen_versions, cost_from
+from billing.finding_records import SpendFinding, SpendLine
+from billing.findings import findings_of
+from billing.models import DailyCost
+from billing.published_selectors import published_versions
+from billing.records import Basis
+
+_LINE_KEYS = ("x_cost_class", "x_usage_type", "x_accelerator", "project")
+_HOT_KEYS = ("x_cost_class", "resource_id")
+_HOT_CLASSES = ("storage_object", "request_get")
+
+
+def spend_findings(organisation_id: UUID, *, month_on: date) -> list[SpendFinding]:
+    """What the charges of a calendar month show, by effective cost, the dearest first."""
+    end_on = _month_after(month_on)
+    before_on = (month_on - timedelta(days=1)).replace(day=1)
+    return findings_of(
+        [
+            *_lines(organisation_id, _LINE_KEYS, month_on, end_on),
+            *_bare_lines(organisation_id, month_on, end_on),
+        ],
+        _lines(organisation_id, ("x_cost_class",), before_on, month_on),
+        _lines(
+            organisation_id,
+            _HOT_KEYS,
+            month_on,
+            end_on,
+            filters=tuple(f"x_cost_class={name}" for name in _HOT_CLASSES),
+        ),
+    )
+
+
+def _lines(
+    organisation_id: UUID,
+    group_by: Sequence[str],
+    start_on: date,
+    end_on: date,
+    filters: Sequence[str] = (),
+) -> list[SpendLine]:
+    """The groups whose cost is known."""
+    table = costs_grouped(
+        organisation_id,
+        group_by=group_by,
+        basis="effective",
+        start_on=start_on,
+        end_on=end_on,
+        include_unallocated=True,
+        filters=filters,
+    )
+    return [
+        SpendLine(
+            keys=dict(zip(group_by, row.group, strict=True)),
+            currency=row.currency,
+            cost=row.cost,
+            requests=row.requests,
+            storage_tb_month=row.storage_tb_month,
+            transfer_bytes=row.transfer_bytes,
+            idle_accelerator_h=row.idle_accelerator_h,
+            rows=row.rows,
+        )
+        for row in table.rows
+        if row.cost is not None
+    ]
+
+
+def _bare_lines(organisation_id: UUID, start_on: date, end_on: date) -> list[SpendLine]:
+    """What bears no tag, by currency: `has_tags` is the only key, so no other rule counts it."""
+    versions = chosen_versions(published_versions(organisation_id), cost_from(Basis.EFFECTIVE))
+    found = (
+        DailyCost.objects.filter(
+            version__in=versions, day__gte=start_on, day__lt=end_on, has_tags=False
+        )
+        .values("billing_currency")
+        .annotate(cost=Sum("effective_cost"), count=Sum("rows"))
+        .filter(cost__isnull=False)
+    )
+    return [
+        SpendLine(
+            keys={"has_tags": "false"},
+            currency=row["billing_currency"],
+            cost=row["cost"],
+            rows=row["count"],
+        )
+        for row in found
+    ]
+
+
+def _month_after(month_on: date) -> date:
+    return date(month_on.year + month_on.month // 12, month_on.month % 12 + 1, 1)

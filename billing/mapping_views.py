@@ -1,0 +1,129 @@
+"""Pages on which a person says how their own CSV is read: sample, mapping, dry run, save."""
+
+from dataclasses import replace
+from typing import Any
+
+from django.contrib import messages
+from django.core import signing
+from django.core.exceptions import ValidationError
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_http_methods
+
+from billing.adapters.mapped import Mapped
+from billing.doors import require_upload
+from billing.mapping_forms import LABELS, MappingForm, SampleForm
+from billing.records import ChargesRefusedError
+from billing.selectors import source_named
+from billing.services.dry_run import DryRun, Sample, dry_run, head_of, keep_sample
+from billing.services.mapping import save_mapping
+from billing.words import CLASS_NAMES
+from lake.places import LakeError
+from projects.access import actor_of
+from projects.records import Actor
+
+_SALT = "billing.mapping"
+_AN_HOUR_S = 3600
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def mapping_new(request: HttpRequest) -> HttpResponse:
+    """Hand in a sample of a CSV that is of no known format."""
+    actor = actor_of(request)
+    require_upload(actor)
+    form = SampleForm(
+        request.POST or None,
+        request.FILES or None,
+        initial={"source": request.GET.get("source", "")},
+    )
+    if request.method == "POST" and form.is_valid():
+        file = form.cleaned_data["file"]
+        try:
+            sample = keep_sample(file.name or "", file.chunks())
+            head_of(sample, rows=1)
+        except ChargesRefusedError as refusal:
+            form.add_error("file", refusal.sentence)
+        else:
+            held = {
+                "sha256": sample.sha256,
+                "name": sample.name,
+                "source": form.cleaned_data["source"],
+                "organisation": str(actor.organisation_id),
+            }
+            return redirect("mapping_edit", signing.dumps(held, salt=_SALT, compress=True))
+    context = {"form": form, "back": reverse("import_upload")}
+    return render(request, "billing/mapping_new.html", context)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def mapping_edit(request: HttpRequest, held: str) -> HttpResponse:
+    """Map the sample's columns; try the mapping; keep it."""
+    actor = actor_of(request)
+    require_upload(actor)
+    sample, source_name = _held(actor, held)
+    try:
+        columns, lines = head_of(sample)
+    except LakeError as error:
+        raise Http404("The sample is gone; hand it in again.") from error
+    source = source_named(actor.organisation_id, source_name)
+    form = MappingForm(
+        request.POST or None, columns=columns, mapping=source.mapping if source else {}
+    )
+    found: dict[str, Any] = {}
+    if request.method == "POST" and form.is_valid():
+        try:
+            mapping = form.mapping()
+            found["tried"] = _named(dry_run(sample, Mapped(mapping)))
+            if "save" in request.POST:
+                save_mapping(actor, source_name, mapping)
+                messages.success(request, _("Files of this source are read by this mapping now."))
+                return redirect(f"{reverse('import_upload')}?source={source_name}")
+        except ChargesRefusedError as refusal:
+            _note_refusal(form, refusal)
+        except ValidationError as error:
+            form.add_error(None, error.messages)
+    context = {
+        "form": form,
+        "columns": columns,
+        "lines": [[line.get(name) for name in columns] for line in lines],
+        "sample": sample,
+        "source_name": source_name,
+        **found,
+    }
+    return render(request, "billing/mapping_edit.html", context)
+
+
+def _named(tried: DryRun) -> DryRun:
+    """The dry run with the classes' names for its first rows."""
+    first = [
+        {**row, "class_name": CLASS_NAMES.get(row["x_cost_class"], row["x_cost_class"])}
+        for row in tried.first
+    ]
+    return replace(tried, first=first)
+
+
+def _held(actor: Actor, held: str) -> tuple[Sample, str]:
+    """The sample that a signed address names.
+
+    Raises:
+        Http404: the address is another organisation's, or older than an hour, or made up.
+    """
+    try:
+        found = signing.loads(held, salt=_SALT, max_age=_AN_HOUR_S)
+    except signing.BadSignature as error:
+        raise Http404("No such sample.") from error
+    if found["organisation"] != str(actor.organisation_id):
+        raise Http404("No such sample.")
+    return Sample(sha256=found["sha256"], name=found["name"]), found["source"]
+
+
+def _note_refusal(form: MappingForm, refusal: ChargesRefusedError) -> None:
+    """Show a refusal by its field where it is about one."""
+    for prefix in ("column_", "value_"):
+        if refusal.code == "mapping" and f"{prefix}{refusal.column}" in form.fields:
+            label = LABELS[refusal.column]
+            form.add_error(None, f"{label}: {refusal.reason}")
+            return
+    form.add_error(None, refusal.sentence)
