@@ -28,6 +28,7 @@ __all__ = [
     "period_statuses",
     "published_versions",
     "rules_of",
+    "source_named",
     "sources",
     "unallocated_cost",
 ]
@@ -72,3 +73,8 @@ def period_statuses(organisation_id: UUID) -> list[PeriodStatus]:
         for period in periods.order_by("-start", "source__name")
         if period.published_version is not None
     ]
+
+
+def source_named(organisation_id: UUID, name: str) -> Source | None:
+    """The source of this name."""
+    return Source.objects.filter(organisation_id=organisation_id, name=name).first()

@@ -99,7 +99,11 @@ def _refuse(context: JobContext, delivery: Delivery, refusal: ChargesRefusedErro
 def _stage(work: _Work) -> Staged:
     """Parse, read, classify and store every period's rows."""
     parsed = parse_files(work.context, work.delivery, work.folder)
-    files = recognised(parsed.tables, wanted=work.delivery.bill_format or AUTO)
+    files = recognised(
+        parsed.tables,
+        wanted=work.delivery.bill_format or AUTO,
+        mapping=work.delivery.source.mapping,
+    )
     rows = sum(file.table.rows for file in files)
     work.context.report(0, rows, _("Reading amounts and dates"))
     with open_engine() as engine:

@@ -2,6 +2,7 @@
 
 from billing.models import ChargeSlice, Delivery, DeliveryFile
 from billing.records import DATASET
+from billing.services.dry_run import SHELF as SAMPLES
 from lake import blobs, store
 from lake.places import GRACE_S, sweep_scratch
 
@@ -15,4 +16,5 @@ def sweep_lake(*, grace_s: float = GRACE_S) -> dict[str, int]:
             DATASET, keep=set(ChargeSlice.objects.values_list("path", flat=True)), grace_s=grace_s
         ),
         "blobs": blobs.sweep(keep=set(kept.values_list("sha256", flat=True)), grace_s=grace_s),
+        "samples": blobs.sweep(keep=(), grace_s=grace_s, shelf=SAMPLES),
     }
