@@ -39,12 +39,15 @@ def parse(request: dict[str, Any], say: Say) -> dict[str, Any]:
     """
     head, rest = read_head(request)
     columns = header_of(head)
-    feed = _Feed(chain([head], rest), is_piped=request["compression"] != "none", say=say)
+    is_piped = request["compression"] != "none"
+    feed = _Feed(chain([head], rest), _Lines(request), is_piped=is_piped, say=say)
     made = _Made(request, columns, Path(request["folder"]) / "text.parquet")
     with settled_engine(request) as engine:
         error = _overlapped(feed, lambda: made.write(engine, feed.name or request["source"]))
         if feed.refusal is not None:
             raise feed.refusal
+        if feed.lines.is_too_long:
+            raise _located(request) or RefusedError("field", "a line is longer than 2 MiB")
         if error is not None:
             raise _reason(error, request) from error
         if feed.has_nul:
@@ -84,12 +87,33 @@ def read_head(request: dict[str, Any]) -> tuple[bytes, Iterator[bytes]]:
     return head, chunks
 
 
+class _Lines:
+    """Notices a line that is longer than a row may be: at its end the engine would drop it."""
+
+    def __init__(self, request: dict[str, Any]) -> None:
+        self.limit_bytes = longest_row(request)
+        self.open_bytes, self.is_too_long = 0, False
+
+    def see(self, chunk: bytes) -> None:
+        """Look at the next bytes."""
+        mark = b"\n" if b"\n" in chunk else b"\r"
+        first = chunk.find(mark)
+        until = self.open_bytes + (len(chunk) if first < 0 else first)
+        self.is_too_long = self.is_too_long or until > self.limit_bytes
+        self.open_bytes = until if first < 0 else len(chunk) - 1 - chunk.rfind(mark)
+
+
+def longest_row(request: dict[str, Any]) -> int:
+    """How many bytes a row may have."""
+    return 16 * int(request["max_field_bytes"])
+
+
 class _Feed(threading.Thread):
     """Reads every byte once: its hash, whether a NUL is there; packed bytes go to a pipe."""
 
-    def __init__(self, chunks: Iterator[bytes], *, is_piped: bool, say: Say) -> None:
+    def __init__(self, chunks: Iterator[bytes], lines: _Lines, *, is_piped: bool, say: Say) -> None:
         super().__init__(daemon=True)
-        self.chunks, self.say = chunks, say
+        self.chunks, self.lines, self.say = chunks, lines, say
         self.size_bytes, self.sha256, self.has_nul = 0, "", False
         self.refusal: RefusedError | None = None
         self.ends = os.pipe() if is_piped else None
@@ -114,7 +138,9 @@ class _Feed(threading.Thread):
             self.size_bytes += len(chunk)
             digest.update(chunk)
             self.has_nul = self.has_nul or b"\0" in chunk
-            if last_bytes is None and self.ends and not _write(self.ends[1], chunk):
+            self.lines.see(chunk)
+            is_over = last_bytes is None and self.ends and not _write(self.ends[1], chunk)
+            if last_bytes is None and (is_over or self.lines.is_too_long):
                 last_bytes = self.size_bytes + READ_ON_BYTES
             if last_bytes is not None and self.size_bytes > last_bytes:
                 return
@@ -206,7 +232,7 @@ def csv_source(request: dict[str, Any], path: str, width: int) -> str:
     return (
         f"read_csv({sql_text(path)}, header = true, auto_detect = false, delim = ',', "
         "quote = '\"', escape = '\"', strict_mode = true, null_padding = false, "
-        f"ignore_errors = false, max_line_size = {16 * request['max_field_bytes']}, "
+        f"ignore_errors = false, max_line_size = {longest_row(request)}, "
         f"compression = 'none', nullstr = [{nulls}], columns = {{{names}}})"
     )
 
@@ -327,7 +353,7 @@ def _lines(request: dict[str, Any]) -> Iterator[str]:
         for line in whole:
             yield line.decode(coding) + "\n"
             coding = "utf-8"
-        if len(waiting) > 16 * request["max_field_bytes"]:
+        if len(waiting) > longest_row(request):
             raise csv.Error("field larger than field limit")
     if waiting:
         yield waiting.decode(coding)

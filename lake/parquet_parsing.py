@@ -146,12 +146,15 @@ class _Read:
         )
         if len(schema) > 4 * MAX_COLUMNS or (schema and (schema[0][1] or 0) > MAX_COLUMNS):
             raise RefusedError("header", f"more than {MAX_COLUMNS} columns", row=1)
+        tops = _tops(schema)
         found = self._rows(
             f"SELECT num_rows, encryption_algorithm FROM parquet_file_metadata({self.plain})"  # noqa: S608  # our own texts, quoted
         )
         self.rows = int(found[0][0])
         if found[0][1] is not None:
             raise RefusedError("encrypted", "the Parquet file is encrypted; send it in plain")
+        if len({row[0].lower() for row in tops}) < len(tops):
+            raise RefusedError("header", "two columns have the same name", row=1)
         if self.rows <= 0:
             raise RefusedError("empty", "the file has columns but no rows")
         if self.rows * max(len(schema) - 1, 1) > self.request["max_unpacked_bytes"]:
@@ -236,6 +239,18 @@ class _Read:
             if bad:
                 bad_json[name] = bad
         return lookups, bad_json
+
+
+def _tops(schema: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    """The columns themselves, without what is nested in them, as the footer lists them."""
+    tops, nested = [], 0
+    for entry in schema[1:]:
+        if nested == 0:
+            tops.append(entry)
+        else:
+            nested -= 1
+        nested += entry[1] or 0
+    return tops
 
 
 def _is_flat(kind: str) -> bool:
