@@ -80,6 +80,22 @@ def _when(cost_class: str, words: str, **equals: str | bool) -> ClassRule:
     return ClassRule(cost_class=cost_class, equals=equals, matches={"words": words})
 
 
+def _typed(cost_class: str, usage_type: str) -> ClassRule:
+    """By AWS's usage type alone, whatever the description says beside it."""
+    return ClassRule(
+        cost_class=cost_class, equals={"transfer": True}, matches={"x_usage_type": usage_type}
+    )
+
+
+def _lined(cost_class: str, line_item_type: str) -> ClassRule:
+    """An adjustment by the provider's own word for the kind of line."""
+    return ClassRule(
+        cost_class=cost_class,
+        equals={"charge_category": "Adjustment"},
+        matches={"x_line_item_type": line_item_type},
+    )
+
+
 _REQUEST_OTHER = (
     r"requests(?:-[a-z]+)?-tier[34568]|batchoperations|monitoring-automation|inventory-|storagelens|"
     r"tagstorage|iterative (?:read|write) operations|list and create container|"
@@ -131,6 +147,9 @@ RULES: Final[tuple[ClassRule, ...]] = (
     ClassRule(cost_class="tax", equals={"charge_category": "Tax"}),
     _when("refund", r"\brefund", charge_category="Credit"),
     ClassRule(cost_class="credit", equals={"charge_category": "Credit"}),
+    _lined("refund", r"^refund$"),
+    _lined("rounding", r"^round"),
+    _lined("discount", r"discount$"),
     _when("rounding", r"\bround", charge_category="Adjustment"),
     _when("refund", r"\brefund", charge_category="Adjustment"),
     _when("discount", r"discount|\bedp\b|negotiated|private rate", charge_category="Adjustment"),
@@ -146,6 +165,13 @@ RULES: Final[tuple[ClassRule, ...]] = (
     _when("retrieval", _RETRIEVAL, storage=True),
     ClassRule(cost_class="logging", matches={"service_name": _LOGGING}),
     ClassRule(cost_class="logging", equals={"service_subcategory": "Observability"}),
+    _typed("transfer_inter_region", r"-aws-(?:out|in)-bytes|s3rtc"),
+    _typed(
+        "transfer_intra_region",
+        r"datatransfer-regional|c3datatransfer|natgateway-bytes|vpcendpoint-bytes|transitgateway",
+    ),
+    _typed("other", r"datatransfer-in-bytes"),
+    _typed("egress", r"datatransfer-out-bytes|cloudfront-out|aws-out-abytes|mrap-out"),
     _when("transfer_inter_region", _INTER_REGION, transfer=True),
     _when("transfer_intra_region", _INTRA_REGION, transfer=True),
     _when("other", _INGRESS, transfer=True),

@@ -117,7 +117,7 @@ OWN: Final = frozenset(
 
 
 # Who provides the service, where a version or an export names nobody under that name.
-PROVIDER_NAMES: Final = ("ServiceProviderName", "HostProviderName", "InvoiceIssuerName")
+PROVIDER_NAMES: Final = ("ServiceProviderName", "HostProviderName")
 SKU_DETAILS: Final = "x_SkuDetails"  # Microsoft
 COSTS: Final = ("BilledCost", "EffectiveCost", "ListCost", "ContractedCost")
 QUANTITIES: Final = ("ConsumedQuantity", "PricingQuantity")
