@@ -11,6 +11,7 @@ VENV       := .venv
 PYTHON     := $(VENV)/bin/python
 BIN        := $(VENV)/bin
 STAMP      := $(VENV)/.ok
+SPARK      := $(VENV)/.spark
 # `exec`, so that the launcher is make's own child and ends with it (--with-parent).
 # Servers of your own (DATABASE_URL and REDIS_URL) are used instead of the embedded ones.
 EMBEDDED   := $(if $(DATABASE_URL),,$(PYTHON) -m costwatch.embedded --with-parent --data "$(DATA)" --)
@@ -20,7 +21,7 @@ LOCAL_ENV  := exec env COSTWATCH_DATA_DIR="$(abspath $(DATA))" COSTWATCH_INSECUR
               COSTWATCH_BIND="$(HOST):$(PORT)"
 
 .DEFAULT_GOAL := default
-.PHONY: default run test check fix bench demo manage setup lock
+.PHONY: default run test test-spark check fix bench demo manage setup setup-spark lock
 .SILENT:
 
 default: check test
@@ -41,6 +42,11 @@ demo: setup
 test: setup
 	COSTWATCH_SECRET_KEY=unused $(PYTHON) manage.py compile_translations
 	exec $(TEST_BED) $(PYTHON) -m pytest $(ARGS)
+
+# The same bills on a real Spark cluster on loopback: every row and every total as from DuckDB.
+test-spark: setup-spark
+	COSTWATCH_SECRET_KEY=unused $(PYTHON) manage.py compile_translations
+	exec $(TEST_BED) $(PYTHON) -m pytest tests/spark $(ARGS)
 
 check: setup
 	$(BIN)/ruff format --check .
@@ -74,6 +80,18 @@ else
 endif
 	touch $@
 
+# What LAKE_ENGINE=spark://... needs, beside the rest in the same environment.
+setup-spark: $(SPARK)
+
+$(SPARK): requirements-spark.lock $(STAMP)
+	echo "Installing Spark (about 450 MB the first time) ..."
+ifdef USE_PIP
+	.uv/bin/python -m pip --python $(PYTHON) install --quiet --disable-pip-version-check --require-hashes -r requirements-spark.lock
+else
+	.uv/bin/uv pip install --quiet --require-hashes --python $(PYTHON) -r requirements-spark.lock
+endif
+	touch $@
+
 .uv/.ok:
 	command -v $(PYTHON3) >/dev/null || \
 	  { echo "Python is missing: sudo apt-get install python3 python3-venv" >&2; exit 1; }
@@ -88,3 +106,5 @@ lock: .uv/.ok
 	test -x .uv/bin/uv || .uv/bin/python -m pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
 	.uv/bin/uv pip compile --quiet --universal --generate-hashes --python-version 3.11 \
 	  --custom-compile-command "make lock" requirements.txt -o requirements.lock
+	.uv/bin/uv pip compile --quiet --universal --generate-hashes --python-version 3.11 \
+	  --custom-compile-command "make lock" requirements-spark.txt -o requirements-spark.lock

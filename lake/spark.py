@@ -21,10 +21,18 @@ from uuid import uuid4
 import ibis
 import pyarrow as pa
 from django.conf import settings
-from ibis.expr.operations import InMemoryTable
+from ibis.expr.operations import (
+    InMemoryTable,
+    Literal,
+    Node,
+    RegexExtract,
+    RegexReplace,
+    RegexSearch,
+)
 
 from lake import files, store
 from lake.engine import Engine, TooLargeError, arrow_of, scratch_file
+from lake.java_patterns import java_pattern, java_replacement
 from lake.places import LakeError, scratch
 
 OLDEST_JAVA: Final = 17
@@ -40,7 +48,12 @@ def open_spark(master: str) -> Iterator[Engine]:
     Raises:
         LakeError: Spark or Java is not installed, or the master does not answer.
     """
-    session = _application(master, os.getpid()).newSession()
+    application = _application(master, os.getpid())
+    if application.sparkContext._jsc.sc().isStopped():
+        _application.cache_clear()
+        application.stop()
+        application = _application(master, os.getpid())
+    session = application.newSession()
     with scratch() as folder:
         yield _Spark(ibis.pyspark.connect(session), session, folder)
 
@@ -63,6 +76,8 @@ def _application(master: str, _process_id: int) -> Any:
         session = builder.getOrCreate()
     except (PySparkException, OSError, *_java_errors()) as error:
         raise LakeError(f"Spark at {master} cannot be used: {_first_line(error)}") from error
+    if session.sparkContext.master != master:
+        raise LakeError(f"this process runs Spark at {session.sparkContext.master}, not {master}")
     session.sparkContext.setLogLevel("OFF")
     return session
 
@@ -147,10 +162,22 @@ class _Spark:
         return self.connection.table(name)
 
     def _frame(self, expression: ibis.Table) -> Any:
-        for held in expression.op().find(InMemoryTable):
+        node = expression.op().replace(_with_java_patterns)
+        for held in node.find(InMemoryTable):
             found = held.data.to_pyarrow(held.schema)
             self.session.createDataFrame(found).createOrReplaceTempView(held.name)
-        return self.session.sql(self.connection.compile(expression))
+        return self.session.sql(self.connection.compile(node.to_expr()))
+
+
+def _with_java_patterns(node: Node, changed: dict[str, Any] | None) -> Node:
+    """The node, its RE2 pattern written as Java wants it."""
+    values = dict(zip(node.__argnames__, node.__args__, strict=True)) | (changed or {})
+    if isinstance(node, RegexSearch | RegexExtract | RegexReplace):
+        values["pattern"] = Literal(java_pattern(values["pattern"].value), "string")
+        if isinstance(node, RegexReplace):
+            values["replacement"] = Literal(java_replacement(values["replacement"].value), "string")
+        return node.__recreate__(values)
+    return node if changed is None else node.__recreate__(values)
 
 
 def _uri(path: Path) -> str:
