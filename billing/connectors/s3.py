@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from contextlib import closing
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any, Final
@@ -27,6 +28,7 @@ from billing.connectors.s3_client import make_client
 from billing.connectors.s3_errors import readable
 
 CHUNK_BYTES: Final = 2**20
+PAGE_KEYS: Final = 1000
 STREAM_TRIES: Final = 4  # a broken stream goes on where it broke, so often
 MAX_OBJECTS: Final = 200_000
 _BUCKET: Final = re.compile(r"[a-z0-9][a-z0-9.\-]{1,61}[a-z0-9]")
@@ -147,11 +149,15 @@ class S3Connector:
             raise ConnectorError(
                 "changed", _("the object was replaced meanwhile"), object=object.key
             )
-        with answer["Body"] as body:
+        with closing(answer["Body"]) as body:
             yield from body.iter_chunks(CHUNK_BYTES)
 
-    def _list_page(self, token: str, *, keys: int = 1000) -> dict[str, Any]:
-        wish: dict[str, Any] = {"Bucket": self.bucket, "Prefix": self.prefix, "MaxKeys": keys}
+    def _list_page(self, token: str, *, keys: int | None = None) -> dict[str, Any]:
+        wish: dict[str, Any] = {
+            "Bucket": self.bucket,
+            "Prefix": self.prefix,
+            "MaxKeys": keys or PAGE_KEYS,
+        }
         if token:
             wish["ContinuationToken"] = token
         try:
