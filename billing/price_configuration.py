@@ -8,6 +8,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from billing.models import PriceBook
 from billing.price_documents import price_document, rate_document
+from billing.price_feeds.contract import FEED_SERVICES, FeedSettings
 from billing.price_reading import (
     ECB_SOURCE,
     PRICE_COLUMNS,
@@ -17,7 +18,12 @@ from billing.price_reading import (
 )
 from billing.price_records import KEY_FIELDS, OWN_BOOK, PricesRefusedError, PriceWish
 from billing.price_selectors import exchange_rates, own_prices, rate_record
-from billing.services import add_exchange_rates, add_prices, ensure_price_book
+from billing.services import (
+    add_exchange_rates,
+    add_prices,
+    connect_price_feed,
+    ensure_price_book,
+)
 from projects.records import Actor
 
 KEYS = ("price_books", "prices", "exchange_rates")
@@ -42,6 +48,9 @@ class _Book(_Strict):
     source: str = Field(default="", max_length=300)
     currency: str = Field(default="", pattern=r"^([A-Z]{3})?$")
     note: str = ""
+    feed: str = ""
+    regions: list[str] = []
+    kinds: list[str] = list(FEED_SERVICES)
 
 
 class _Price(_Strict):
@@ -93,6 +102,7 @@ def dump(organisation_id: UUID) -> dict[str, Any]:
                     "note": book.note,
                 }
             )
+            | _feed(book)
             for book in PriceBook.objects.filter(organisation_id=organisation_id)
         ],
         "prices": [
@@ -103,6 +113,18 @@ def dump(organisation_id: UUID) -> dict[str, Any]:
             _chosen(rate_document(rate_record(rate)), RATE_COLUMNS)
             for rate in rates.order_by("on_date", "base", "quote")
         ],
+    }
+
+
+def _feed(book: PriceBook) -> dict[str, Any]:
+    """What a price feed is asked for; its prices are not dumped, it reads them again."""
+    if not book.feed:
+        return {}
+    asked = book.feed_settings
+    return {
+        "feed": book.feed,
+        "regions": asked.get("regions", []),
+        "kinds": asked.get("services", []),
     }
 
 
@@ -129,6 +151,9 @@ def apply(actor: Actor, wanted: PriceSections) -> list[str]:
         ensure_price_book(
             actor, book.name, source=book.source, currency=book.currency, remark=book.note
         )
+        if book.feed:
+            wish = FeedSettings(regions=tuple(book.regions), services=tuple(book.kinds))
+            connect_price_feed(actor, book.name, feed=book.feed, wish=wish)
     changes = []
     for name, wishes in _by_book(wanted.prices).items():
         imported = add_prices(actor, wishes, book=name)

@@ -19,6 +19,7 @@ from billing.price_words import PRICE_CLASS_NAMES, PURCHASE_NAMES, UNIT_NAMES
 
 Wish = TypeVar("Wish", PriceWish, RateWish)
 _CSV = {"accept": ".csv,text/csv"}
+_RATES = {"accept": ".csv,.zip,.xml,text/csv,text/xml,application/zip"}
 
 
 def _date_input() -> forms.DateInput:
@@ -146,12 +147,12 @@ class RateFileForm(forms.Form):
     """Exchange rates as a CSV."""
 
     file = forms.FileField(
-        label=_("Exchange rates as CSV"),
+        label=_("A file of exchange rates"),
         help_text=_(
-            "Columns date, base, quote, rate; or eurofxref-hist.csv of the European Central Bank "
-            "as it is."
+            "Columns date, base, quote, rate; or a file of the European Central Bank "
+            "as it is: CSV, zip or XML."
         ),
-        widget=forms.ClearableFileInput(attrs=_CSV),
+        widget=forms.ClearableFileInput(attrs=_RATES),
         allow_empty_file=True,
     )
     file_source = forms.CharField(

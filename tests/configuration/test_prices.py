@@ -84,3 +84,21 @@ def test_a_wrong_entry_is_named_and_nothing_changes(actor, old, new, said):
     with pytest.raises(ConfigurationError, match=said):
         apply(actor, DOCUMENT.replace(old, new))
     assert not PriceBook.objects.exists()
+
+
+FEED = """
+price_books:
+  - {name: AWS list, feed: aws, regions: [us-east-1], kinds: [accelerators]}
+"""
+
+
+def test_a_price_feed_is_connected_by_the_document_and_its_prices_are_not_dumped(actor):
+    assert apply(actor, FEED)
+    book = PriceBook.objects.get()
+    assert (book.feed, book.feed_settings["regions"]) == ("aws", ["us-east-1"])
+    assert apply(actor, FEED) == []
+    dumped = dump_document(actor.organisation_id)
+    assert dumped["price_books"][0]["kinds"] == ["accelerators"]
+    assert dumped["prices"] == []
+    with pytest.raises(ConfigurationError, match="regions"):
+        apply(actor, FEED.replace("[us-east-1]", "[]"))
