@@ -47,7 +47,7 @@ def engine():
         yield connection
 
 
-@settings(max_examples=1500, deadline=None, derandomize=True)
+@settings(max_examples=600, deadline=None, derandomize=True)
 @given(text=patterns, some=st.lists(values, min_size=1, max_size=8))
 def test_every_engine_and_no_engine_agree(engine, text, some):
     pattern = read_pattern(text)
@@ -65,7 +65,7 @@ def test_every_engine_and_no_engine_agree(engine, text, some):
     assert [bool(re.search(for_python, value)) for value in some] == own
 
 
-@settings(max_examples=2000, deadline=None, derandomize=True)
+@settings(max_examples=800, deadline=None, derandomize=True)
 @given(
     text=st.text(alphabet=string.printable + "é", min_size=1, max_size=20)
     | st.text(alphabet="ab(){}[]|*+?^$.\\d0,1-:", min_size=1, max_size=14)

@@ -10,10 +10,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from billing.checks import verify
+from billing.allocation_matching import position_of
+from billing.allocation_shares import Shares
+from billing.checks import largest_remainder, verify
+from billing.columns import STORED_TYPES
 from billing.documents import cost_document
-from billing.expressions import allocated, daily_costs, totals_by_currency
-from billing.records import RuleRecord
+from billing.expressions import DAILY_MEASURES, allocated, daily_costs, totals_by_currency
+from billing.records import COST_COLUMNS, RuleCondition, RuleRecord, RuleTarget
 from billing.selectors import cost_by_day, costs_grouped
 from lake.engine import open_engine
 from tests.billing.builders import (
@@ -50,13 +53,38 @@ lines = st.fixed_dictionaries(
         "day": st.integers(1, 3),
     }
 )
-rules = st.lists(
-    st.tuples(
-        st.sampled_from([("sub_account", ""), ("tag", "team"), ("resource", "")]),
-        st.sampled_from(["a", "b", "x", "y", "r1", "*"]),
-        st.sampled_from(PROJECTS),
+conditions = st.builds(
+    lambda where, what: RuleCondition(field=where[0], key=where[1], op=what[0], value=what[1]),
+    st.sampled_from([("sub_account", ""), ("tag", "team"), ("resource", "")]),
+    st.sampled_from(
+        [
+            ("is", "a"),
+            ("is", "x"),
+            ("is", "r1"),
+            ("any", ""),
+            ("absent", ""),
+            ("one_of", "a\nx\nr2"),
+            ("starts_with", "r"),
+            ("matches", "^[abxr]"),
+        ]
     ),
+)
+targets = st.lists(
+    st.builds(
+        RuleTarget,
+        weight=st.decimals(min_value="0.000001", max_value=1000, places=6),
+        project_id=st.none() | st.sampled_from(PROJECTS),
+        team=st.sampled_from(["", "red", "blue"]),
+    ),
+    min_size=1,
     max_size=4,
+    unique_by=lambda one: (one.project_id, one.team),
+)
+rules = st.lists(st.tuples(st.lists(conditions, min_size=1, max_size=2), targets), max_size=4).map(
+    lambda found: tuple(
+        RuleRecord(position=position, conditions=tuple(some), targets=tuple(whose))
+        for position, (some, whose) in enumerate(found, start=1)
+    )
 )
 
 
@@ -91,7 +119,13 @@ def charges(engine, rows):
         for name in table[0]
     }
     made = engine.small_table(table, schema)
+    missing = {
+        name: ibis.null(kind)
+        for name, kind in STORED_TYPES.items()
+        if name not in (*schema, "tags", "charge_period_start")
+    }
     return made.mutate(
+        **missing,
         charge_period_start=made.charge_period_start.cast("timestamp"),
         tags=ibis.ifelse(
             made.tag.isnull(),
@@ -101,44 +135,62 @@ def charges(engine, rows):
     ).drop("tag")
 
 
-def project_of(row, wanted):
-    """The oracle's own reading of the rules."""
-    for (match, _key), value, project in wanted:
-        has = {"sub_account": row["account"], "tag": row["tag"], "resource": row["resource"]}[match]
-        if has is not None and value in ("*", has):
-            return str(project)
-    return None
+def as_stored(row):
+    """The row as rules look at it, without an engine."""
+    return {
+        "sub_account_id": row["account"],
+        "resource_id": row["resource"],
+        "tags": None if row["tag"] is None else [("team", row["tag"])],
+    }
 
 
 @settings(max_examples=40, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(rows=st.lists(lines, min_size=1, max_size=60), wanted=rules)
-def test_daily_costs_are_the_exact_sum_of_their_lines(settings, rows, wanted):
+def test_daily_costs_are_the_exact_shares_of_the_sum_of_their_lines(settings, rows, wanted):
     expected = defaultdict(list)
     for row in rows:
-        key = (row["day"], project_of(row, wanted), row["account"], row["currency"])
+        position = position_of(as_stored(row), wanted)
+        key = (row["day"], position, row["account"], row["tag"] is not None, row["currency"])
         expected[key].append(row["amount"])
-    records = tuple(
-        RuleRecord(position=index, match=match, key=key, value=value, project_id=project)
-        for index, ((match, key), value, project) in enumerate(wanted)
-    )
+    shares = Shares(wanted)
 
     with open_engine() as engine:
-        found = engine.rows(daily_costs(allocated(charges(engine, rows), records)))
+        found = engine.rows(daily_costs(allocated(charges(engine, rows), wanted)))
 
+    measures = (*COST_COLUMNS, *DAILY_MEASURES)
+    parts = [
+        part
+        for row in found
+        for part in shares.shared(row, measures, position=row["rule_position"])
+    ]
     with localcontext(prec=100):
         sums = {
-            key: None if None in parts else sum(parts, Decimal(0))
-            for key, parts in expected.items()
+            key: None if None in some else sum(some, Decimal(0)) for key, some in expected.items()
         }
-    assert {
-        (row["day"].day, row["project_id"], row["sub_account_id"], row["billing_currency"]): row[
-            "billed_cost"
-        ]
-        for row in found
-    } == sums
-    assert sum(row["rows"] for row in found) == len(rows)
-    whole = [row for row in found if row["billed_cost"] is not None]
+        assert {_key(row): row["billed_cost"] for row in found} == sums
+        by_group = defaultdict(list)
+        for part in parts:
+            by_group[_key(part)].append(part["billed_cost"])
+        for key, amounts in by_group.items():
+            targets = wanted[key[1] - 1].targets if key[1] else (RuleTarget(),)
+            assert len(amounts) == len(targets)
+            assert (sums[key] is None) is (None in amounts)
+            if sums[key] is not None:
+                assert sum(amounts, Decimal(0)) == sums[key]
+            assert amounts == largest_remainder(sums[key], [one.weight for one in targets])
+    assert sum(row["rows"] for row in parts) == len(rows)
+    whole = [row for row in parts if row["billed_cost"] is not None]
     assert all(row["billed_cost"] == row["accelerator_h"] for row in whole)
+
+
+def _key(row):
+    return (
+        row["day"].day,
+        row["rule_position"],
+        row["sub_account_id"],
+        row["has_tags"],
+        row["billing_currency"],
+    )
 
 
 def test_totals_by_currency_are_exact():
