@@ -162,6 +162,7 @@ def _measures(charges: ibis.Table) -> dict[str, Any]:
     nothing = ibis.null(MONEY_TYPE)
     return {
         "x_estimated": ibis.literal(False),
+        "x_price_label": ibis.null("string"),
         "x_accelerator_h": ibis.ifelse(
             charges.x_cost_class == "accelerator", accelerator_h, nothing
         ),

@@ -133,6 +133,7 @@ DERIVED_COLUMNS: Final[Mapping[str, str]] = {
     "x_source_row": "int64",  # the header is row 1
     UNKNOWN: "map<string, string>",
     "x_estimated": "boolean",  # priced by us: the bill states no cost
+    "x_price_label": "string",  # by which price
     "x_cost_class": "string",
     "x_accelerator": "string",
     "x_accelerator_h": "decimal(38, 18)",

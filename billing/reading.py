@@ -19,6 +19,7 @@ from billing.expressions import (
     with_billing_period,
 )
 from billing.line_reading import LineReading, RowRefusedError
+from billing.pricing_usage import without_costs
 from billing.records import Kind
 from lake.engine import Engine
 from lake.text_files import TextTable
@@ -49,6 +50,7 @@ class Reading:
     """Typed and classified charges, and what was odd about their texts."""
 
     charges: ibis.Table
+    rows_without_costs: int = 0  # usage that came without any cost
     notes: dict[str, Any] = field(default_factory=dict)
 
 
@@ -75,6 +77,7 @@ def read_charges(engine: Engine, files: Sequence[ReadFile]) -> Reading:
     charges = with_billing_period(spelled(found.charges, spellings))
     return Reading(
         charges=classify(engine, charges),
+        rows_without_costs=counts["without_costs"],
         notes={
             "saw": sorted({file.layout.saw for file in files}),
             "unknown_columns": _merged(file.layout.unknown_columns for file in files),
@@ -114,6 +117,7 @@ class _Charges:
             if not column.nullable
         }
         asked["total_lines"] = total_line.sum()
+        asked["without_costs"] = without_costs(self.all).sum()
         found = self.engine.rows(self.all.aggregate(**asked))[0]
         return {name: int(value or 0) for name, value in found.items()}
 

@@ -13,16 +13,16 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from billing.adapters import AUTO
-from billing.amounts import plain, totals_document
-from billing.cost_classes import UNMAPPED
+from billing.amounts import totals_document
 from billing.expressions import totals_by_currency
 from billing.models import Delivery
-from billing.reading import Reading, read_charges
+from billing.reading import read_charges
 from billing.recognition import dataset_of, recognised, settled
 from billing.records import DATASET, ChargesRefusedError, Dataset
 from billing.services.parsing import parse_files
 from billing.services.publishing import Staged, StagedSlice, settle
 from billing.services.receiving import give_up_blobs
+from billing.services.staged_charges import report_of, written_charges
 from jobs.records import JobContext, PermanentJobError
 from lake import store
 from lake.engine import Engine, TooLargeError, open_engine
@@ -111,12 +111,12 @@ def _stage(work: _Work) -> Staged:
             files = settled(engine, files)
             work.delivery.bill_format = files[0].adapter.name
             reading = read_charges(engine, files)
-            typed = work.folder / "charges.parquet"
-            engine.write(reading.charges, typed)
-            work.context.report(rows // 2, rows, _("Writing charges"))
-            charges = engine.text_table(typed).drop("file_row_number")
+            work.context.report(rows // 4, rows, _("Writing charges"))
+            typed, charges = written_charges(
+                engine, reading, work.folder, work.delivery.organisation_id
+            )
             totals = totals_document(engine.rows(totals_by_currency(charges)))
-            report = _report(engine, reading, charges)
+            report = report_of(engine, reading, charges)
             slices = _store_slices(work, engine, charges, typed=typed, dataset=dataset_of(files))
         except TooLargeError as error:
             raise ChargesRefusedError("too_large", str(error)) from error
@@ -191,24 +191,3 @@ def _mains(delivery: Delivery, periods: Mapping[str, int]) -> set[str]:
         )
     largest = max(periods.values())
     return declared or {month for month, rows in periods.items() if rows >= MAIN_SHARE * largest}
-
-
-def _report(engine: Engine, reading: Reading, charges: ibis.Table) -> dict[str, Any]:
-    """What the import report shows of the delivery as a whole."""
-    classes = charges.group_by("x_cost_class", "billing_currency").agg(
-        billed_cost=charges.billed_cost.sum(),
-        effective_cost=charges.effective_cost.sum(),
-        rows=charges.count(),
-    )
-    unmapped = charges.filter(charges.x_accelerator == UNMAPPED)
-    unmapped = unmapped.group_by(
-        name=ibis.coalesce(unmapped.x_instance_type, unmapped.service_name)
-    ).agg(rows=unmapped.count(), effective_cost=unmapped.effective_cost.sum())
-    found: dict[str, Any] = plain(
-        reading.notes
-        | {
-            "cost_classes": engine.rows(classes.order_by("x_cost_class", "billing_currency")),
-            "unmapped_accelerators": engine.rows(unmapped.order_by("name").limit(200)),
-        }
-    )
-    return found
