@@ -83,19 +83,6 @@ def test_a_shrinking_month_is_confirmed_on_its_page(admin):
     assert delivery.state == Delivery.State.PUBLISHED
 
 
-def test_rules_are_added_and_removed_on_their_page(admin):
-    project("moe")
-    imported(BILL)
-    rule = {"match": "sub_account", "key": "", "value": "222222222222", "project": "moe"}
-
-    answer = admin.post(reverse("import_rules"), rule)
-
-    assert answer.status_code == 302
-    assert "222222222222" in admin.get(answer.url).content.decode()
-    assert admin.post(reverse("import_rule_remove", args=[1])).status_code == 302
-    assert "222222222222" not in admin.get(reverse("import_rules")).content.decode()
-
-
 def test_hostile_text_of_a_bill_stays_text(admin):
     hostile = "<img src=x onerror=alert(1)>"
     delivery = imported(focus_csv([charge(ChargeClass=hostile, **{hostile: "x"})]))
@@ -115,7 +102,7 @@ def test_an_analyst_uploads_but_does_not_see_other_peoples_totals(client):
     assert "$1.50" not in client.get(reverse("imports")).content.decode()
     assert "$1.50" not in client.get(reverse("import_detail", args=[foreign.pk])).content.decode()
     assert upload(client, focus_csv([charge(BilledCost="2")])).status_code == 303
-    assert client.get(reverse("import_rules")).status_code == 403
+    assert client.get(reverse("allocation")).status_code == 403
 
 
 def test_a_viewer_neither_uploads_nor_sees_deliveries(client):
