@@ -26,7 +26,7 @@ def _row(book: PriceBook) -> dict[str, Any]:
     return {
         "book": book,
         "name": FEED_NAMES.get(book.feed, book.feed),
-        "regions": ", ".join(asked.get("regions", [])),
+        "regions": asked.get("regions", []),
         "last": last,
         "ignored": ignored,
         "error": error,

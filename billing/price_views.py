@@ -73,7 +73,7 @@ def prices(request: HttpRequest) -> HttpResponse:
             (key or ANY_PLACE, PROVIDER_NAMES.get(key, key) or _("Any provider"))
             for key in _present(found, "provider")
         ],
-        "own_count": sum(not record.is_shipped for record in found),
+        "own_count": sum(not record.is_shipped and not record.feed for record in found),
         "rates": _rate_rows(actor, on),
         "feeds": feed_rows(actor.organisation_id),
         "may_change": may_change_prices(actor),

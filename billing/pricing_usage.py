@@ -20,6 +20,7 @@ from billing.cost_classes import PROVIDERS
 from billing.price_records import PriceRecord
 from billing.price_selectors import all_prices
 from billing.records import COST_COLUMNS, MONEY_TYPE
+from lake.engine import Engine
 
 # What each unit of a price counts, and how many of the measure's units it holds (a power of ten).
 MEASURES: Final[Mapping[str, tuple[str, int]]] = {
@@ -36,6 +37,7 @@ REST: Final = "decimal(18, 18)"  # what nine decimals leave, below 1e-9
 LAST_PLACE: Final = "0.000000000000000001"
 SPOT_CATEGORY: Final = "Dynamic"
 STANDARD_PURCHASES: Final = ("contract", "on_demand")  # the former beats the latter
+MOST_UNPRICED: Final = 200
 LATEST: Final = date(9999, 12, 31)
 PRICE_SCHEMA: Final[Mapping[str, str]] = {
     "p_class": "string",
@@ -290,3 +292,18 @@ def prices_used(charges: ibis.Table) -> ibis.Table:
     return rows.group_by(price=rows.x_price_label, currency=rows.billing_currency).agg(
         rows=rows.count(), billed_cost=rows.billed_cost.sum()
     )
+
+
+def pricing_report(engine: Engine, charges: ibis.Table) -> dict[str, Any]:
+    """What an import's report says of priced and unpriced rows of a table with x_price_label.
+
+    `has_estimated` marks deliveries that new prices stage again: with rows priced by us, or with
+    rows that still lack a price.
+    """
+    used = engine.rows(prices_used(charges).order_by("price", "currency"))
+    missing = engine.rows(
+        unpriced(charges).order_by(ibis.desc("rows"), "sku", "unit").limit(MOST_UNPRICED)
+    )
+    if not used and not missing:
+        return {}
+    return {"has_estimated": True, "prices_used": used, "unpriced": missing}

@@ -20,11 +20,13 @@ from billing.pricing_usage import (
     price_lookup,
     price_rows,
     prices_used,
+    pricing_report,
     unpriced,
     with_product,
 )
 from billing.services import add_price
 from formulae.money import Money, multiply
+from lake.engine import open_engine
 from tests import builders
 from tests.billing.builders import operator
 from tests.billing.price_builders import price_wish
@@ -175,6 +177,26 @@ def test_what_has_no_price_keeps_its_nulls_and_is_counted_by_sku():
     assert {row["sku"]: row["rows"] for row in missing} == {"gd-8xh100": 2, "other": 1, "yuan": 1}
     (used,) = ENGINE.to_pyarrow(prices_used(found)).to_pylist()
     assert (used["rows"], used["billed_cost"], used["currency"]) == (1, Decimal(20), "USD")
+
+
+def test_the_report_names_prices_used_and_what_lacks_one():
+    with open_engine() as engine:
+        rows = [{**usage(sku_id=sku), "number": 0} for sku in ("priced", "free")]
+        rows[1]["x_accelerator"] = "unmapped"
+        priced = estimated_costs(
+            engine.small_table(rows, CHARGE_SCHEMA),
+            engine.small_table(price_rows([record("2.5")]), PRICE_SCHEMA),
+        )
+        report = pricing_report(engine, priced)
+        assert report["has_estimated"] is True
+        assert [row["sku"] for row in report["unpriced"]] == ["free"]
+        assert report["prices_used"][0]["billed_cost"] == Decimal(20)
+        paid = [{**row, **dict.fromkeys(COSTS, Decimal(1))} for row in rows]
+        nothing = estimated_costs(
+            engine.small_table(paid, CHARGE_SCHEMA),
+            engine.small_table(price_rows([record("2.5")]), PRICE_SCHEMA),
+        )
+        assert pricing_report(engine, nothing) == {}
 
 
 def test_a_price_counts_on_its_days_only():
