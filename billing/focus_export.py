@@ -32,8 +32,12 @@ _FOLLOWS: Final[Mapping[str, Callable[[ibis.Table], Any]]] = {
         charges.charge_category == "Usage", ibis.literal("Usage-Based"), ibis.literal("One-Time")
     ),
     "pricing_currency": lambda charges: charges.billing_currency,
-    "contracted_cost": lambda charges: charges.list_cost,
+    "charge_description": lambda charges: charges.x_usage_type.coalesce(charges.service_name),
+    "list_cost": lambda charges: _price_less(charges),
+    "contracted_cost": lambda charges: charges.list_cost.coalesce(_price_less(charges)),
 }
+# Units that providers abbreviate -> as FOCUS spells them.
+_UNITS: Final = ((r"^[Hh]rs?$", "Hours"), (r"-[Mm]o$", "-Months"), (r"-[Hh]rs?$", "-Hours"))
 
 
 def focus_rows(charges: ibis.Table) -> ibis.Table:
@@ -51,6 +55,12 @@ def as_texts(rows: ibis.Table) -> ibis.Table:
 
 def _where(column: Any, word: str) -> Any:
     return ibis.ifelse(column.notnull(), ibis.literal(word), ibis.null("string"))
+
+
+def _price_less(charges: ibis.Table) -> Any:
+    """The cost of what has no list price: a credit or a tax costs what is billed."""
+    is_priced = charges.charge_category.isin(["Usage", "Purchase"])
+    return ibis.ifelse(is_priced, ibis.null(MONEY_TYPE), charges.billed_cost)
 
 
 def _filled(charges: ibis.Table) -> ibis.Table:
@@ -98,12 +108,16 @@ def _value(charges: ibis.Table, name: str) -> Any:
         return ibis.ifelse(column.fill_null(False), ibis.literal("true"), ibis.null("string"))
     if STORED_TYPES.get(name) == MONEY_TYPE:
         return column.cast(MONEY_TYPE)
+    if name in ("pricing_unit", "consumed_unit"):
+        for pattern, word in _UNITS:
+            column = column.re_replace(pattern, word)
     return column.nullif("") if column.type().is_string() else column
 
 
 def _as_text(column: Any) -> Any:
     if column.type().is_decimal():
-        return column.cast("string").re_replace(r"\.?0+$", "")
+        digits = column.cast("string").re_replace(r"0+$", "")  # always with a point before
+        return ibis.ifelse(digits.endswith("."), digits + "0", digits)
     if not column.type().is_string():
         return column.cast("string")
     is_formula = column.re_search(_FORMULA).fill_null(False)

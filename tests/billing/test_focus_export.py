@@ -76,13 +76,13 @@ def test_texts_numbers_and_times_are_written_as_focus_wants(tmp_path):
     assert [row["BilledCost"] for row in rows] == [
         "-12345678901234567890.5",
         "0.000000000000000001",
-        "100",
+        "100.0",
     ]
     for row in rows:
         for theirs, ours in FOCUS_COLUMNS.items():
             kind, text = BY_NAME[ours].kind, row[theirs]
             if kind in (Kind.MONEY, Kind.QUANTITY) and text:
-                assert re.fullmatch(r"-?[0-9]+(\.[0-9]*[1-9])?", text)
+                assert re.fullmatch(r"-?[0-9]+\.([0-9]*[1-9]|0)", text)
             if kind is Kind.INSTANT:
                 assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", text)
             if kind is Kind.ENUM and text:
@@ -94,6 +94,24 @@ def test_texts_numbers_and_times_are_written_as_focus_wants(tmp_path):
     assert rows[0]["InvoiceIssuerName"] == rows[0]["ProviderName"] == "AWS"
     assert rows[0]["x_FilledColumns"].split()[:2] == ["PublisherName", "InvoiceIssuerName"]
     assert rows[2]["ServiceSubcategory"] == "Other (Compute)"
+
+
+def test_what_a_credit_lacks_follows_from_what_is_billed_and_is_named(tmp_path):
+    lacking = {"ListCost": "", "ContractedCost": "", "ChargeCategory": "Credit"}
+    imported(focus_csv([{**costing("-2"), **lacking}]))
+
+    (row,) = exported(tmp_path)
+
+    assert row["ListCost"] == row["ContractedCost"] == "-2.0"
+    assert {"ListCost", "ContractedCost"} <= set(row["x_FilledColumns"].split())
+
+
+def test_abbreviated_units_are_spelled_as_focus_spells_them(tmp_path):
+    imported(focus_csv([charge(PricingUnit="Hrs", ConsumedUnit="GB-Mo")]))
+
+    (row,) = exported(tmp_path)
+
+    assert (row["PricingUnit"], row["ConsumedUnit"]) == ("Hours", "GB-Months")
 
 
 def test_an_issuer_of_the_providers_own_group_is_the_provider(tmp_path):
@@ -118,7 +136,7 @@ def test_a_text_that_a_spreadsheet_would_run_is_made_harmless_and_numbers_stay(t
 
     assert row["ResourceId"] == "'=cmd|' /C calc'!A0"
     assert row["SkuMeter"] == "'@x"
-    assert row["BilledCost"] == "-3"
+    assert row["BilledCost"] == "-3.0"
     (plain,) = exported(tmp_path, kind="parquet")
     assert plain["ResourceId"] == "=cmd|' /C calc'!A0"
     assert plain["BilledCost"] == Decimal(-3)
