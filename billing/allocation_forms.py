@@ -84,6 +84,7 @@ class ShareForm(forms.Form):
     weight = forms.DecimalField(
         label=_("Weight"),
         required=False,
+        initial=1,
         max_digits=18,
         decimal_places=WEIGHT_DECIMALS,
         help_text=_("2 gets twice what 1 gets."),
