@@ -48,19 +48,6 @@ def _s3(settings: Settings) -> list[Policy]:
         "Action": "s3:GetObject",
         "Resource": f"arn:aws:s3:::{bucket}/{below}*",
     }
-    region = _value(settings, "region", "*")
-    key = {
-        "Sid": "DecryptTheExport",
-        "Effect": "Allow",
-        "Action": "kms:Decrypt",
-        "Resource": "arn:aws:kms:REGION:ACCOUNT:key/KEY-ID",
-        "Condition": {
-            "StringLike": {
-                "kms:ViaService": f"s3.{region}.amazonaws.com",
-                "kms:EncryptionContext:aws:s3:arn": f"arn:aws:s3:::{bucket}*",
-            }
-        },
-    }
     found = [
         Policy(
             key="s3-read",
@@ -72,12 +59,28 @@ def _s3(settings: Settings) -> list[Policy]:
             key="s3-kms",
             title=_("Where the bucket is encrypted with a key of KMS"),
             help_text=_("Add this statement, with the ARN of your key."),
-            text=_document(key),
+            text=_document(_decrypting(settings, bucket)),
         ),
     ]
     if settings.get("role_arn"):
         found.append(_trust(settings))
     return found
+
+
+def _decrypting(settings: Settings, bucket: str) -> dict[str, Any]:
+    region = _value(settings, "region", "*")
+    return {
+        "Sid": "DecryptTheExport",
+        "Effect": "Allow",
+        "Action": "kms:Decrypt",
+        "Resource": "arn:aws:kms:REGION:ACCOUNT:key/KEY-ID",
+        "Condition": {
+            "StringLike": {
+                "kms:ViaService": f"s3.{region}.amazonaws.com",
+                "kms:EncryptionContext:aws:s3:arn": f"arn:aws:s3:::{bucket}*",
+            }
+        },
+    }
 
 
 def _trust(settings: Settings) -> Policy:

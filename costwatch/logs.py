@@ -27,18 +27,16 @@ def logging_config(*, log_format: str, level: str) -> dict[str, Any]:
         structlog.processors.TimeStamper(fmt="iso", utc=True),
         structlog.processors.StackInfoRenderer(),
     ]
-    last: list[Any] = (
-        [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
-        if log_format == "json"
-        else [structlog.dev.ConsoleRenderer(colors=False)]
-    )
     config: dict[str, Any] = {
         "version": 1,
         "disable_existing_loggers": False,
         "formatters": {
             "structured": {
                 "()": structlog.stdlib.ProcessorFormatter,
-                "processors": [structlog.stdlib.ProcessorFormatter.remove_processors_meta, *last],
+                "processors": [
+                    structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+                    *_last(log_format),
+                ],
                 "foreign_pre_chain": shared,
             }
         },
@@ -64,3 +62,12 @@ def logging_config(*, log_format: str, level: str) -> dict[str, Any]:
     )
     logging.config.dictConfig(config)
     return config
+
+
+def _last(log_format: str) -> list[Any]:
+    """How a line is written in the end."""
+    if log_format == "json":
+        return [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
+    # Plain tracebacks: pretty ones print local variables, credentials among them.
+    plain = structlog.dev.plain_traceback
+    return [structlog.dev.ConsoleRenderer(colors=False, exception_formatter=plain)]
