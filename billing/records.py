@@ -201,6 +201,8 @@ class RuleRecord:
 class PeriodStatus:
     """What is published of one month of one source."""
 
+    period_id: int
+    dataset: str
     source: str
     period: str
     rows: int

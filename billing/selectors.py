@@ -65,6 +65,8 @@ def period_statuses(organisation_id: UUID) -> list[PeriodStatus]:
     ).select_related("source", "published_version")
     return [
         PeriodStatus(
+            period_id=period.pk,
+            dataset=period.dataset,
             source=period.source.name,
             period=str(period),
             rows=period.published_version.rows,

@@ -79,7 +79,11 @@ def import_upload(request: HttpRequest) -> HttpResponse:
     """Hand bill files in."""
     actor = actor_of(request)
     require_upload(actor)
-    form = UploadForm(request.POST or None, request.FILES or None)
+    form = UploadForm(
+        request.POST or None,
+        request.FILES or None,
+        initial={"source": request.GET.get("source", "default")},
+    )
     if request.method == "POST" and form.is_valid():
         receipt = _receive(actor, form)
         if receipt is not None:
