@@ -10,6 +10,12 @@ register = template.Library()
 # A page whose URL name starts with one of these belongs to the entry on the right.
 _FAMILIES: Final = (
     ("import", "imports"),
+    ("mapping", "imports"),
+    ("period_versions", "imports"),
+    ("reconciliation", "imports"),
+    ("allocation", "imports"),
+    ("charge", "charges"),
+    ("finding", "findings"),
     ("source", "sources"),
     ("estimate", "estimate_new"),
     ("site", "sites"),
