@@ -53,6 +53,7 @@ OWN: Final = (
     "lineItem/UsageType",
 )
 TYPE: Final = "lineItem/LineItemType"
+PRODUCT_MAP: Final = "product"  # CUR 2.0: what else AWS says about the product
 NOTHING: Final = "None"  # what some tools write where there is no number
 NARROW: Final = "decimal(35, 18)"  # sums of a few of these fit every engine's exact type
 
@@ -93,14 +94,18 @@ class AwsCur:
             columns={ours: found[name] for ours, name in DIRECT.items() if name in found},
             numbers=tuple(found[name] for name in NUMBERS if name in found),
             instants={found[name]: InstantStyle.ISO for name in INSTANTS if name in found},
-            read_columns=(*(found[name] for name in READ if name in found), *tags.values()),
+            read_columns=(
+                *(found[name] for name in READ if name in found),
+                *tags.values(),
+                *(name for name in columns if name == PRODUCT_MAP),
+            ),
             extra_columns=unknown,
             unknown_columns=unknown,
             missing_columns=tuple(
                 written(name, is_new=is_new) for name in WANTED if name not in found
             ),
             saw=f"AWS {report}, {known} of {len(columns)} columns are known",
-            facts={"found": found, "tags": tags},
+            facts={"found": found, "tags": tags, "product": PRODUCT_MAP in columns},
         )
 
     def unfolded(self, lines: ibis.Table) -> ibis.Table:
@@ -116,6 +121,10 @@ class AwsCur:
             ours: lines[theirs] for ours, theirs in layout.columns.items() if ours != "list_cost"
         }
         values |= _who(cells) | _what(cells) | _costs(cells) | _commitment(cells)
+        if layout.facts["product"]:
+            values["service_name"] = ibis.coalesce(
+                _product_name(lines[PRODUCT_MAP]), values["service_name"]
+            )
         values["tags"] = _tags(lines, layout.facts["tags"])
         return assembled(lines, layout, values)
 
@@ -158,6 +167,13 @@ def _tags(lines: ibis.Table, found: Mapping[str, str]) -> Any:
         return ibis.null("map<string, string>")
     keys = tags.keys().map(lambda key: key.re_replace(r"^(?:resourceTags/)?user[_:]", ""))
     return ibis.ifelse(tags.notnull(), ibis.map(keys, tags.values()), ibis.null(tags.type()))
+
+
+def _product_name(product: Any) -> Any:
+    """The service's name in CUR 2.0's map, whether it came as a map or as its text."""
+    if product.type().is_map():
+        return product["product_name"]
+    return product.cast("string").re_extract(r'"product_name"\s*:\s*"([^"\\]*)"', 1).nullif("")
 
 
 def _who(cells: Cells) -> dict[str, Any]:

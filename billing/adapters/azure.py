@@ -80,7 +80,7 @@ class Azure:
             there = found_columns(columns, names)
             if there:
                 found[fact] = next(iter(there.values()))
-        shown = {fact: found.get(fact, NAMES[fact][0]) for fact in NAMES}
+        shown = {fact: found.get(fact, _written(NAMES[fact][0], columns)) for fact in NAMES}
         require_columns(
             tuple(found.values()), [shown[fact] for fact in REQUIRED], of="Azure's cost export"
         )
@@ -190,6 +190,12 @@ class Azure:
         is_map = tags is not None and lines[tags].type().is_map()
         values["tags"] = lines[tags] if is_map else None
         return assembled(lines, layout, values)
+
+
+def _written(name: str, columns: Sequence[str]) -> str:
+    """A column's name as this file would write it: the customer agreement's begin small."""
+    small = sum(1 for column in columns if column[:1].islower())
+    return name[0].lower() + name[1:] if 2 * small > len(columns) else name
 
 
 def _named(files: Mapping[str, Any]) -> tuple[Dataset, str]:
