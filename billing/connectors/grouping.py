@@ -229,7 +229,7 @@ def _file(
             object=wanted.key,
         )
     _assert_settled(listed, store)
-    if _is_being_written(listed, found.at, store):
+    if not _is_of_run(listed, found) and _is_being_written(listed, found.at, store):
         raise ConnectorError(
             "changed",
             _("the file is newer than its manifest: the export is being written"),
@@ -260,6 +260,12 @@ def _assert_settled(one: Listed, store: Store) -> None:
         )
 
 
+def _is_of_run(one: Listed, found: _Candidate) -> bool:
+    """Whether the object lies in a folder of this very run, which no other run rewrites."""
+    version_id = found.manifest.version_id
+    return bool(version_id) and version_id in one.key.rpartition("/")[0]
+
+
 def _is_being_written(one: Listed, manifest: Listed, store: Store) -> bool:
     if one.modified_at is None or manifest.modified_at is None:
         return False
@@ -282,8 +288,7 @@ def _extra(
         if one.key not in named and one.key.rpartition("/")[0] in folders
     ]
     for one in extra:
-        is_of_run = found.manifest.version_id and found.manifest.version_id in one.key
-        if is_of_run or _is_being_written(one, found.at, store):
+        if _is_of_run(one, found) or _is_being_written(one, found.at, store):
             raise ConnectorError(
                 "extra",
                 _("this file lies there, but the manifest does not name it"),

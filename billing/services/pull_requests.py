@@ -1,15 +1,18 @@
 """Asks for pulls: by a person, by the schedule; builds a source's connection. Fetches nothing."""
 
+from collections.abc import Mapping
 from datetime import datetime, timedelta
+from typing import Any
 from uuid import UUID
 
 from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.db import transaction
+from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from billing.connectors import CONNECTORS, Allowed, Connection, ConnectorError
-from billing.models import Pull, Source
+from billing.models import Delivery, Pull, Source
 from billing.sealing import SealingError
 from billing.services.secrets import open_secret
 from jobs import services as jobs
@@ -105,3 +108,18 @@ def ask_for_due_pulls(as_of: datetime) -> int:
     for source in due:
         ask_for_pull(source)
     return len(due)
+
+
+def note_refused_pull(delivery: Delivery, refusal: Mapping[str, Any]) -> None:
+    """Say on a pulled source that one of its bills was refused; a hand-in tells its person."""
+    if not delivery.origin:
+        return
+    error = {
+        "code": "refused",
+        "message": _("this bill was refused: {reason}").format(reason=refusal.get("reason")),
+        "object": str(refusal.get("file") or ""),
+        "at": timezone.now().isoformat().replace("+00:00", "Z"),
+    }
+    Source.objects.filter(pk=delivery.source_id).update(
+        state=Source.State.INCOMPLETE, last_error=error
+    )

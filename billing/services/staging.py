@@ -21,6 +21,7 @@ from billing.recognition import dataset_of, recognised, settled
 from billing.records import DATASET, ChargesRefusedError, Dataset
 from billing.services.parsing import parse_files
 from billing.services.publishing import Staged, StagedSlice, settle
+from billing.services.pull_requests import note_refused_pull
 from billing.services.receiving import give_up_blobs
 from billing.services.staged_charges import report_of, written_charges
 from jobs.records import JobContext, PermanentJobError
@@ -92,6 +93,7 @@ def _refuse(context: JobContext, delivery: Delivery, refusal: ChargesRefusedErro
             state=Delivery.State.REFUSED, refusal=document, settled_at=timezone.now()
         )
         actor = system_actor(delivery.organisation_id, delivery.received_by)
+        note_refused_pull(delivery, document)
         note(actor, "delivery.refuse", subject=("delivery", delivery.pk), after=document)
     give_up_blobs(delivery.files.values_list("sha256", flat=True))
 

@@ -310,6 +310,15 @@ def test_an_export_that_is_being_written_waits():
     assert later.problem is None, "a copy that brought the file later than the manifest"
 
 
+def test_a_part_that_came_after_its_manifest_into_the_folder_of_its_run_is_taken():
+    key = "r/20260501-20260601/a1/x-1.csv"
+    files = {"r/20260501-20260601/x-Manifest.json": cur_manifest("a1", [key]), key: b"late"}
+
+    (unit,) = grouped(files, now=NOW - timedelta(days=2) + timedelta(minutes=5)).values()
+
+    assert unit.problem is None
+
+
 def test_a_broken_manifest_that_is_newer_than_a_whole_one_stops_the_month():
     key = "r/20260501-20260601/a1/x-1.csv"
     units = grouped(

@@ -426,6 +426,8 @@ def test_a_refused_bill_is_not_fetched_again_unless_somebody_asks(s3, source):
     assembly(s3, "a1", b"no,such\nbill,here\n")
     pulled(source)
     assert Delivery.objects.get().state == Delivery.State.REFUSED
+    source.refresh_from_db()
+    assert (source.state, source.last_error["code"]) == (Source.State.INCOMPLETE, "refused")
 
     by_schedule = pulled(source)
     assert (by_schedule.bytes_fetched, codes(by_schedule)) == (0, ["refused"])
