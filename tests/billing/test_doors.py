@@ -202,7 +202,7 @@ def test_a_projects_costs_are_read_over_the_api():
     assert client.get("/api/v1/projects/nobody/costs").status_code == 404
 
 
-def test_a_full_disk_asks_to_send_again(monkeypatch):
+def test_a_full_disk_says_so_without_its_place(monkeypatch):
     def full(*_args, **_more):
         raise OSError(errno.ENOSPC, "No space left on device: /somewhere")
 
@@ -211,7 +211,7 @@ def test_a_full_disk_asks_to_send_again(monkeypatch):
 
     answer = with_token(token(Scope.UPLOAD_BILLING)).post("/api/v1/charges/imports", body)
 
-    assert (answer.status_code, answer["Retry-After"]) == (503, "5")
+    assert (answer.status_code, answer.json()["code"]) == (507, "disk_full")
     assert "somewhere" not in answer.content.decode()
 
 
