@@ -87,6 +87,8 @@ def split_integer(total: int, weights: Sequence[Weight]) -> list[int]:
 
 def _integer_weights(weights: Sequence[Weight]) -> list[int]:
     """The weights over their common denominator, so that no share is rounded twice."""
+    if all(type(weight) is int and weight >= 0 for weight in weights):
+        return [int(weight) for weight in weights]
     for weight in weights:
         if not math.isfinite(weight) or weight < 0:
             raise AllocationError(f"a weight is {weight}; weights must be finite and at least 0")

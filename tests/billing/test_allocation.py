@@ -6,6 +6,7 @@ from decimal import Decimal
 import pytest
 from django.core.exceptions import ValidationError
 
+from billing import configuration
 from billing.allocation_wishes import RuleWish, TargetWish
 from billing.checks import verify
 from billing.models import DailyCost, RuleSet
@@ -356,3 +357,53 @@ def test_selectors_answer_for_one_project_and_for_the_rest():
     own = costs_grouped(pk, group_by=["tag:team"], basis="billed", allowed_project_ids=[moe.pk])
     assert {row.group[0]: row.cost for row in own.rows} == {"x": Decimal(1), "y": Decimal(2)}
     assert costs_grouped(pk, group_by=["day"], basis="billed", allowed_project_ids=[]).rows == ()
+
+
+def test_rules_of_both_shapes_are_read_and_written_as_configuration():
+    project("moe")
+    short = {"match": "resource", "value": "*", "project": "moe"}
+    full = {
+        "name": "Shared storage",
+        "when": [
+            {"field": "cost_class", "op": "one_of", "values": ["storage_file", "storage_object"]},
+            {"field": "tag", "key": "team", "op": "absent"},
+            {"field": "region", "op": "matches", "value": "^us-"},
+        ],
+        "shares": [
+            {"project": "moe", "weight": "2.5", "team": "data", "plan_line_key": "storage"},
+            {"project": None, "weight": "1"},
+        ],
+    }
+    document = {"allocation_rules": [short, full]}
+
+    assert configuration.apply(operator(), document) == ["allocation_rules: 2 in force"]
+    assert configuration.dump(organisation().pk)["allocation_rules"] == [short, full]
+    assert configuration.apply(operator(), document) == []
+
+
+@pytest.mark.parametrize(
+    ("entry", "words"),
+    [
+        ({"match": "colour", "value": "x", "project": "moe"}, "match"),
+        ({"when": [{"field": "region", "op": "any"}]}, "shares"),
+        (
+            {
+                "when": [{"field": "region", "op": "any"}],
+                "shares": [{"project": "moe", "weight": "much"}],
+            },
+            "much",
+        ),
+        (
+            {
+                "when": [{"field": "region", "op": "any"}],
+                "shares": [{"project": "moe", "colour": "red"}],
+            },
+            "colour",
+        ),
+    ],
+)
+def test_a_rule_that_the_configuration_cannot_mean_is_refused_by_name(entry, words):
+    project("moe")
+
+    with pytest.raises(ValueError, match=words):
+        configuration.apply(operator(), {"allocation_rules": [entry]})
