@@ -42,8 +42,8 @@ from billing.adapters.cells import (
     tag_map,
     translated,
 )
-from billing.adapters.layout import InstantStyle, Layout, assembled
-from billing.records import MONEY_TYPE, ChargesRefusedError
+from billing.adapters.layout import InstantStyle, Layout, assembled, require_columns
+from billing.records import MONEY_TYPE
 
 OWN: Final = (
     "lineItem/LineItemType",
@@ -75,15 +75,12 @@ class AwsCur:
         """Find the report's columns by either spelling."""
         found = found_columns(columns, KNOWN)
         is_new = not any("/" in name for name in columns)
-        for name in REQUIRED:
-            if name not in found:
-                shown = written(name, is_new=is_new)
-                raise ChargesRefusedError(
-                    "missing_column",
-                    f"the column {shown} is missing; export the report again with it",
-                    row=1,
-                    column=shown,
-                )
+        names = {written(name, is_new=is_new): name in found for name in (*REQUIRED, *WANTED)}
+        require_columns(
+            [name for name, is_there in names.items() if is_there],
+            [written(name, is_new=is_new) for name in REQUIRED],
+            of="AWS's report",
+        )
         tags = _tag_columns(columns)
         unknown = tuple(
             name for name in columns if name not in found.values() and not _is_open(name)
@@ -101,9 +98,7 @@ class AwsCur:
             ),
             extra_columns=unknown,
             unknown_columns=unknown,
-            missing_columns=tuple(
-                written(name, is_new=is_new) for name in WANTED if name not in found
-            ),
+            missing_columns=tuple(name for name, is_there in names.items() if not is_there),
             saw=f"AWS {report}, {known} of {len(columns)} columns are known",
             facts={"found": found, "tags": tags, "product": PRODUCT_MAP in columns},
         )
@@ -195,18 +190,12 @@ def _what(cells: Cells) -> dict[str, Any]:
     """What was used, and what kind of charge it is."""
     kind = cells.text(TYPE)
     category = translated(kind, CATEGORIES, OTHER_CATEGORY)
-    used = (category == "Usage") & (kind != "SavingsPlanNegation")
-    nothing, nobody = ibis.null(MONEY_TYPE), ibis.null("string")
-    amount = ibis.ifelse(used, cells.number("lineItem/UsageAmount"), nothing)
-    unit = ibis.ifelse(used, cells.text("pricing/unit"), nobody)
-    unused_h = cells.number("reservation/UnusedQuantity")
-    idle = ((kind == "RIFee") & (unused_h > 0)).fill_null(False)
     usage_type = cells.text("lineItem/UsageType").fill_null("")
     code = cells.text("lineItem/ProductCode")
     on_machine = code.isin(TRAFFIC_PRODUCTS)
     instance = cells.text("product/instanceType").re_replace(r"(?i)(?:^ml\.|-[a-z]+$)", "")
-    status = cells.text("capacityReservation/CapacityReservationStatus")
-    return {
+    nobody = ibis.null("string")
+    return _quantities(cells, category) | {
         "charge_category": category,
         "charge_class": ibis.ifelse(kind == "Refund", "Correction", nobody),
         "charge_frequency": translated(kind, FREQUENCIES, "One-Time"),
@@ -216,10 +205,6 @@ def _what(cells: Cells) -> dict[str, Any]:
             (usage_type.contains("SpotUsage"), "Dynamic"),
             else_="Standard",
         ),
-        "pricing_quantity": amount,
-        "pricing_unit": unit,
-        "consumed_quantity": ibis.ifelse(idle, unused_h, amount),  # a fee's idle hours
-        "consumed_unit": ibis.ifelse(idle, "Hours", unit),
         "service_name": ibis.coalesce(
             cells.text("product/ProductName", "product/servicename").nullif(""), code
         ),
@@ -230,14 +215,32 @@ def _what(cells: Cells) -> dict[str, Any]:
         ),
         "region_id": cells.text("product/regionCode", "product/region"),
         "region_name": cells.text("product/location"),
+        "x_instance_type": instance.nullif(""),
+    }
+
+
+def _quantities(cells: Cells, category: Any) -> dict[str, Any]:
+    """How much was used; a reservation's fee states the hours that nobody used."""
+    kind = cells.text(TYPE)
+    used = (category == "Usage") & (kind != "SavingsPlanNegation")
+    amount = ibis.ifelse(used, cells.number("lineItem/UsageAmount"), ibis.null(MONEY_TYPE))
+    unit = ibis.ifelse(used, cells.text("pricing/unit"), ibis.null("string"))
+    unused_h = cells.number("reservation/UnusedQuantity")
+    idle = ((kind == "RIFee") & (unused_h > 0)).fill_null(False)
+    usage_type = cells.text("lineItem/UsageType").fill_null("")
+    status = cells.text("capacityReservation/CapacityReservationStatus").lower()
+    return {
+        "pricing_quantity": amount,
+        "pricing_unit": unit,
+        "consumed_quantity": ibis.ifelse(idle, unused_h, amount),
+        "consumed_unit": ibis.ifelse(idle, "Hours", unit),
         "capacity_reservation_id": cells.text("capacityReservation/CapacityReservationArn"),
         "capacity_reservation_status": ibis.cases(
             (usage_type.re_search(r"\bUnused(?:Box|Ded):"), "Unused"),
-            (status.lower() == "unused", "Unused"),
-            (status.lower() == "used", "Used"),
-            else_=nobody,
+            (status == "unused", "Unused"),
+            (status == "used", "Used"),
+            else_=ibis.null("string"),
         ),
-        "x_instance_type": instance.nullif(""),
     }
 
 

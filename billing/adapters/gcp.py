@@ -117,7 +117,8 @@ class GcpExport:
         """Usage at its gross cost, and the credits."""
         cells = Cells(lines, layout.facts["found"])
         values: dict[str, Any] = {ours: lines[theirs] for ours, theirs in layout.columns.items()}
-        values |= _who(cells) | _what(cells) | _costs(cells) | _commitment(cells)
+        values |= _who(cells) | _what(cells) | _quantities(cells)
+        values |= _costs(cells) | _commitment(cells)
         values["tags"] = _tags(lines, layout.facts["found"])
         machine = _label(lines, layout.facts["found"].get("system_labels"), MACHINE_LABEL)
         is_machine = cells.text("sku.description").fill_null("").re_search(MACHINE_SKU)
@@ -136,9 +137,21 @@ def _is_credit(cells: Cells) -> Any:
     return cells.number(AMOUNT).notnull()
 
 
-def _usage_only(cells: Cells, value: Any) -> Any:
-    """The value on usage lines, null on credits: a credit has no quantity and no price."""
-    return ibis.ifelse(_is_credit(cells), ibis.null(value.type()), value)
+def _quantities(cells: Cells) -> dict[str, Any]:
+    """How much was used, at which prices; a credit has neither."""
+    stated = {
+        "list_unit_price": cells.number("price.list_price"),
+        "contracted_unit_price": cells.number("price.effective_price"),
+        "pricing_quantity": cells.number("usage.amount_in_pricing_units"),
+        "pricing_unit": cells.text("usage.pricing_unit"),
+        "consumed_quantity": cells.number("usage.amount"),
+        "consumed_unit": cells.text("usage.unit"),
+    }
+    is_credit = _is_credit(cells)
+    return {
+        name: ibis.ifelse(is_credit, ibis.null(value.type()), value)
+        for name, value in stated.items()
+    }
 
 
 def _who(cells: Cells) -> dict[str, Any]:
@@ -171,18 +184,7 @@ def _what(cells: Cells) -> dict[str, Any]:
     corrects = (kind == "adjustment") & cells.text(
         "adjustment_info.mode", "adjustment_info.type"
     ).notnull()
-    described = {
-        name: _usage_only(cells, value)
-        for name, value in {
-            "list_unit_price": cells.number("price.list_price"),
-            "contracted_unit_price": cells.number("price.effective_price"),
-            "pricing_quantity": cells.number("usage.amount_in_pricing_units"),
-            "pricing_unit": cells.text("usage.pricing_unit"),
-            "consumed_quantity": cells.number("usage.amount"),
-            "consumed_unit": cells.text("usage.unit"),
-        }.items()
-    }
-    return described | {
+    return {
         "charge_category": ibis.cases(
             (is_credit, "Credit"),
             (buys, "Purchase"),

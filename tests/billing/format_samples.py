@@ -136,7 +136,9 @@ def amounts_of(text: str) -> list[Decimal]:
 def _list(text: str) -> list[dict[str, Any]]:
     if not text:
         return []
+    found: list[dict[str, Any]]
     try:
-        return json.loads(text, parse_float=str)
+        found = json.loads(text, parse_float=str)
     except ValueError:
-        return ast.literal_eval(text)
+        found = ast.literal_eval(text)
+    return found
