@@ -96,8 +96,7 @@ def _same(left: Any, right: Any) -> Any:
 
 def kind_answers(engine: Engine, kinds: ibis.Table) -> ibis.Table:
     """What every kind of charge means: class, accelerator, and the factors of its quantities."""
-    described = _settled(engine, _with_units(engine, _settled(engine, _describe(kinds))))
-    found = _settled(engine, _accelerators(engine, described))
+    found = described_kinds(engine, kinds)
     found = _settled(engine, found.mutate(x_cost_class=_first_rule(found)))
     is_accelerator = found.x_cost_class == "accelerator"
     is_idle = _is_idle(found)
@@ -125,6 +124,12 @@ def kind_answers(engine: Engine, kinds: ibis.Table) -> ibis.Table:
         }
     )
     return answered.select(*KIND_COLUMNS, "x_is_committed", "read_instance_type", *_ANSWERS)
+
+
+def described_kinds(engine: Engine, kinds: ibis.Table) -> ibis.Table:
+    """Kinds of charges with every fact that the rules look at."""
+    described = _settled(engine, _with_units(engine, _settled(engine, _describe(kinds))))
+    return _settled(engine, _accelerators(engine, described))
 
 
 def _settled(engine: Engine, kinds: ibis.Table) -> ibis.Table:
@@ -354,11 +359,11 @@ def _rounded(value: Any) -> Any:
 
 def _first_rule(charges: ibis.Table) -> Any:
     return ibis.cases(
-        *((_holds(charges, rule), rule.cost_class) for rule in RULES), else_=OTHERWISE
+        *((rule_holds(charges, rule), rule.cost_class) for rule in RULES), else_=OTHERWISE
     )
 
 
-def _holds(charges: ibis.Table, rule: ClassRule) -> Any:
+def rule_holds(charges: ibis.Table, rule: ClassRule) -> Any:
     tests = [
         (charges[name] if value is True else charges[name].fill_null("") == value)
         for name, value in rule.equals.items()

@@ -3,6 +3,7 @@
 from typing import Any
 from uuid import UUID
 
+from django.http import FileResponse
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import exceptions
@@ -16,6 +17,8 @@ from billing.cost_questions import Scope as CostScope
 from billing.cost_selectors import cost_table
 from billing.documents import cost_document
 from billing.doors import cost_scope
+from billing.exporting import CONTENT_TYPES, FORMATS, export_file
+from billing.focus_columns import VERSION
 from billing.records import Basis
 from projects.access import actor_of, project_for, require_scope
 from projects.records import Scope
@@ -134,6 +137,39 @@ def _document(request: Request, organisation_id: UUID, question: CostQuestion) -
     except ConversionError as error:
         raise exceptions.ValidationError({"currency": [str(error)]}) from error
     return document | conversion_document(converted)
+
+
+class ChargesExportView(APIView):
+    """Charges as a FOCUS file."""
+
+    @extend_schema(
+        operation_id="charges_export",
+        responses={
+            (200, "text/csv"): OpenApiTypes.BINARY,
+            (200, "application/vnd.apache.parquet"): OpenApiTypes.BINARY,
+        },
+        parameters=[
+            *QUESTION_PARAMETERS[1:],
+            OpenApiParameter("as", OpenApiTypes.STR, enum=list(FORMATS), default="csv"),
+            OpenApiParameter("project", OpenApiTypes.STR, description="only this project's"),
+        ],
+    )
+    def get(self, request: Request) -> FileResponse:
+        """Read charges as FOCUS 1.2: the file of `manage.py export charges`."""
+        actor = actor_of(request)
+        require_scope(actor, *READERS)
+        kind = request.query_params.get("as") or FORMATS[0]
+        if kind not in FORMATS:
+            raise exceptions.ValidationError({"as": [f"Choose from {', '.join(FORMATS)}."]})
+        slug = request.query_params.get("project")
+        scope = CostScope(project_id=project_for(actor, slug).pk) if slug else cost_scope(actor)
+        file = export_file(actor.organisation_id, asked_question(request, scope), kind=kind)
+        return FileResponse(
+            file,
+            as_attachment=True,
+            filename=f"charges-focus-{VERSION}.{kind}",
+            content_type=CONTENT_TYPES[kind],
+        )
 
 
 def asked_question(request: Request, scope: CostScope) -> CostQuestion:

@@ -183,9 +183,14 @@ def _books(published: QuerySet[PeriodVersion], basis: Basis) -> tuple[Book, ...]
     )
 
 
+def costs_in_scope(organisation_id: UUID, scope: Scope) -> QuerySet[DailyCost]:
+    """The daily costs that a scope lets see."""
+    return _of_whom(DailyCost.objects.filter(organisation_id=organisation_id), scope)
+
+
 def _bounds(organisation_id: UUID, scope: Scope) -> tuple[date | None, date | None]:
     """The first day with charges in this scope, and the day after the last."""
-    costs = _of_whom(DailyCost.objects.filter(organisation_id=organisation_id), scope)
+    costs = costs_in_scope(organisation_id, scope)
     found = costs.aggregate(first=Min("day"), last=Max("day"))
     last: date | None = found["last"]
     return found["first"], None if last is None else last + timedelta(days=1)

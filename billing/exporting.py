@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, BinaryIO, Final
 from uuid import UUID
 
 import ibis
@@ -19,12 +19,16 @@ from billing.focus_columns import EXPORT_COLUMNS
 from billing.focus_export import as_texts, focus_rows
 from billing.lake_costs import Pool, Shelf, asked_charges, given_to, is_wanted, pools
 from billing.records import COST_COLUMNS
-from lake.engine import Engine, open_engine
+from lake.engine import Engine, open_duckdb
 from lake.places import scratch
 
 CSV: Final = "csv"
 PARQUET: Final = "parquet"
 FORMATS: Final = (CSV, PARQUET)
+CONTENT_TYPES: Final = {
+    CSV: "text/csv; charset=utf-8",
+    PARQUET: "application/vnd.apache.parquet",
+}
 _BATCH_ROWS: Final = 20_000
 # What a project gets its share of, when a rule gives a charge to several.
 _SHARED: Final = (*COST_COLUMNS, "pricing_quantity", "consumed_quantity", *MEASURES.values())
@@ -45,7 +49,7 @@ def export_charges(
     stands whole, or with its share where the question is only about some of them.
     """
     shelf = shelf_of(organisation_id, question)
-    with scratch() as folder, open_engine() as engine:
+    with scratch() as folder, open_duckdb() as engine:
         parts = [
             part
             for index, pool in enumerate(pools(shelf, allocating=True))
@@ -53,6 +57,14 @@ def export_charges(
             for part in _Parts(engine, shelf, question, folder / str(index)).write(pool, kind)
         ]
         return _join(parts, kind=kind, target=target)
+
+
+def export_file(organisation_id: UUID, question: CostQuestion, *, kind: str) -> BinaryIO:
+    """The same as an open file without a name: it is gone when it is closed."""
+    with scratch() as folder:
+        target = folder / f"export.{kind}"
+        export_charges(organisation_id, question, kind=kind, target=target)
+        return target.open("rb")
 
 
 class _Parts:
@@ -67,11 +79,11 @@ class _Parts:
         charges = allocated(asked_charges(self.engine, pool, self.question), pool.rules)
         shares = Shares(pool.rules)
         whole, shared = self._positions(shares, [rule.position for rule in pool.rules])
-        kept = charges.rule_position.isin([one for one in whole if one is not None])
-        kept = kept.fill_null(False)
+        wanted = charges.rule_position.isin([one for one in whole if one is not None])
+        wanted = wanted.fill_null(False)
         if None in whole:
-            kept = kept | charges.rule_position.isnull()
-        given = _with_given(charges.filter(kept), whole)
+            wanted = wanted | charges.rule_position.isnull()
+        given = _with_given(charges.filter(wanted), whole)
         yield self._file(given, "whole", kind)
         if shared:
             parts = charges.filter(charges.rule_position.isin(list(shared)).fill_null(False))

@@ -13,7 +13,7 @@ from billing.cost_records import MEASURES, CostRow, merged
 from billing.expressions import DAILY_KEYS, allocated, whole_sum, with_daily_keys
 from billing.lake_tables import stored_charges
 from billing.records import MONEY_TYPE, RuleRecord
-from lake.engine import Engine, open_engine
+from lake.engine import Engine, open_duckdb
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +49,7 @@ def costs_from_lake(shelf: Shelf, question: CostQuestion) -> list[CostRow]:
     """Costs and measures of the charges on the shelf that the question is about."""
     if not shelf.books:
         return []
-    with open_engine() as engine:
+    with open_duckdb() as engine:
         rows = [
             row
             for pool in pools(shelf, allocating=question.needs_allocation)
@@ -83,8 +83,13 @@ def pools(shelf: Shelf, *, allocating: bool) -> list[Pool]:
 
 def asked_charges(engine: Engine, pool: Pool, question: CostQuestion) -> ibis.Table:
     """The charges of the question's days and filters, but for what allocation says of them."""
-    charges = with_daily_keys(stored_charges(engine, pool.paths))
-    return charges.filter(*_conditions(charges, question))
+    return kept(stored_charges(engine, pool.paths), question)
+
+
+def kept(charges: ibis.Table, question: CostQuestion) -> ibis.Table:
+    """Of stored charges, those of the question's days and filters of the bill's own columns."""
+    keyed = with_daily_keys(charges)
+    return keyed.filter(*_conditions(keyed, question))
 
 
 def _sums(engine: Engine, pool: Pool, question: CostQuestion) -> Iterator[Mapping[str, Any]]:

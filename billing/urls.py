@@ -6,7 +6,7 @@ from billing import (
     allocation_urls,
     api,
     book_urls,
-    cost_api,
+    charge_urls,
     price_api,
     price_feed_urls,
     price_views,
@@ -17,6 +17,7 @@ from billing import (
 urlpatterns: list[URLPattern | URLResolver] = [
     *allocation_urls.urlpatterns,
     *book_urls.urlpatterns,
+    *charge_urls.urlpatterns,
     *price_feed_urls.urlpatterns,
     path("imports/", views.imports, name="imports"),
     path("imports/new/", views.import_upload, name="import_upload"),
@@ -55,10 +56,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
 api_urlpatterns: list[URLPattern | URLResolver] = [
     path("charges/imports", api.ImportsView.as_view(), name="api_charge_imports"),
     path("charges/imports/<uuid:delivery_id>", api.ImportView.as_view(), name="api_charge_import"),
-    path("costs", cost_api.CostsView.as_view(), name="api_costs"),
-    path(
-        "projects/<slug:slug>/costs", cost_api.ProjectCostsView.as_view(), name="api_project_costs"
-    ),
+    *charge_urls.api_urlpatterns,
     path("prices", price_api.PricesView.as_view(), name="api_prices"),
     path("exchange_rates", price_api.ExchangeRatesView.as_view(), name="api_exchange_rates"),
 ]

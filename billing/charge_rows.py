@@ -1,0 +1,175 @@
+"""Single charges from the lake: pages of them, and one with all that is stored; no cost is summed.
+
+A charge is known by its slice, one immutable file, and its row there, from 0.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from functools import reduce
+from typing import Any, Final
+from uuid import UUID
+
+import ibis
+
+from billing.allocation_matching import rules_for_source
+from billing.allocation_shares import Shares
+from billing.class_reasons import deciding_rule
+from billing.columns import STORED_TYPES
+from billing.cost_classes import ClassRule
+from billing.cost_questions import CostQuestion
+from billing.expressions import allocated
+from billing.lake_costs import given_to, is_wanted, kept
+from billing.records import RuleRecord
+from lake import store
+from lake.engine import Engine, open_duckdb
+
+_LISTED: Final = (
+    "charge_period_start",
+    "charge_period_end",
+    "service_name",
+    "charge_description",
+    "resource_id",
+    "region_id",
+    "sub_account_id",
+    "charge_category",
+    "x_cost_class",
+    "x_estimated",
+    "billing_currency",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SliceFile:
+    """One slice of a published month: where it lies, and whose rules hold for it."""
+
+    slice_id: UUID
+    path: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rows:
+    """A page of charges and how many there are in all."""
+
+    rows: list[dict[str, Any]]
+    count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stack:
+    """The slices to look through, the rules that give charges away, the projects' names."""
+
+    slices: Sequence[SliceFile]
+    rules: Sequence[RuleRecord]
+    slugs: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundCharge:
+    """One stored charge, the rule of classes that decided, and the rule that gave it away."""
+
+    values: dict[str, Any]
+    class_rule: ClassRule | None
+    rule: RuleRecord | None
+    given: tuple[dict[str, str | None], ...]
+
+
+def charge_rows(stack: Stack, question: CostQuestion, *, limit: int, offset: int) -> Rows:
+    """The dearest charges of a question first, `limit` of them from `offset` on."""
+    if not stack.slices:
+        return Rows(rows=[], count=0)
+    with open_duckdb() as engine:
+        parts = [_listed(engine, one, stack, question) for one in stack.slices]
+        found = reduce(lambda left, right: left.union(right), parts)
+        count = engine.rows(found.aggregate(count=found.count()))[0]["count"]
+        order = [found.cost.desc(nulls_first=False), found.slice_id, found.number]
+        rows = engine.rows(found.order_by(order).limit(limit, offset=offset))
+    weights = {
+        source: _wanted_shares(stack, source, question)
+        for source in {one.source for one in stack.slices}
+    }
+    for row in rows:
+        row["share"] = weights[row["source"]].get(row["rule_position"])
+    return Rows(rows=rows, count=count)
+
+
+def count_and_page(count: int, page_rows: int, asked: str) -> tuple[int, int]:
+    """The number of the last page, and the page that is asked for as far as there is one."""
+    last = max(1, -(-count // page_rows))
+    number = int(asked) if asked.isascii() and asked.isdecimal() and len(asked) < 10 else 1
+    return last, min(max(number, 1), last)
+
+
+def find_charge(stack: Stack, number: int) -> FoundCharge | None:
+    """The charge at a row of the only slice of the stack; None where there is no such row."""
+    (one,) = stack.slices
+    rules = rules_for_source(stack.rules, one.source)
+    with open_duckdb() as engine:
+        charges = allocated(_numbered(engine, one), rules)
+        charge = charges.filter(charges.number == number)
+        found = engine.rows(charge)
+        if not found:
+            return None
+        class_rule = deciding_rule(engine, charge)
+    values = found[0]
+    position = values.pop("rule_position")
+    targets = Shares(rules).targets(position)
+    return FoundCharge(
+        values=values,
+        class_rule=class_rule,
+        rule=next((rule for rule in stack.rules if rule.position == position), None),
+        given=tuple(given_to(target, stack.slugs) for target in targets),
+    )
+
+
+def _numbered(engine: Engine, one: SliceFile) -> ibis.Table:
+    """The charges of a slice with their rows; a column that it lacks is null."""
+    table = engine.text_table(store.resolve(one.path)).rename(number="file_row_number")
+    missing = {
+        name: ibis.null(kind) for name, kind in STORED_TYPES.items() if name not in table.columns
+    }
+    return table.mutate(**missing) if missing else table
+
+
+def _listed(engine: Engine, one: SliceFile, stack: Stack, question: CostQuestion) -> ibis.Table:
+    """The slice's charges that the question is about."""
+    charges = kept(_numbered(engine, one), question)
+    charges = allocated(charges, rules_for_source(stack.rules, one.source))
+    shares = _wanted_shares(stack, one.source, question)
+    wanted = charges.rule_position.isin([one for one in shares if one is not None])
+    wanted = wanted.fill_null(False)
+    if None in shares:
+        wanted = wanted | charges.rule_position.isnull()
+    charges = charges.filter(wanted)
+    return charges.select(
+        *_LISTED,
+        "number",
+        "rule_position",
+        cost=charges[question.basis.column],
+        slice_id=ibis.literal(str(one.slice_id)),
+        source=ibis.literal(one.source),
+    )
+
+
+def _wanted_shares(
+    stack: Stack, source: str, question: CostQuestion
+) -> dict[int | None, Decimal | None]:
+    """The rules whose charges are asked about -> their share of 0..1, None = the whole."""
+    rules = rules_for_source(stack.rules, source)
+    shares = Shares(rules)
+    found: dict[int | None, Decimal | None] = {}
+    weights: dict[int | None, list[Fraction]] = {None: [Fraction(1)]}
+    weights |= {rule.position: [Fraction(one.weight) for one in rule.targets] for rule in rules}
+    for position, parts in weights.items():
+        given = [
+            given_to({**target, "rule_position": position}, stack.slugs)
+            for target in shares.targets(position)
+        ]
+        own = [part for part, one in zip(parts, given, strict=True) if is_wanted(one, question)]
+        if not own:
+            continue
+        share = sum(own, Fraction(0)) / sum(parts, Fraction(0))
+        found[position] = None if share == 1 else Decimal(share.numerator) / share.denominator
+    return found
