@@ -11,7 +11,7 @@ import duckdb
 
 from lake.csv_parsing import settled_engine
 from lake.refusing import CHUNK_BYTES, MAX_COLUMNS, RefusedError, Say, sql_name, sql_text
-from lake.structures import UNREADABLE, write_lookup
+from lake.structures import PAIR_FIELDS, UNREADABLE, write_lookup
 from lake.unpacking import chunks_of
 
 MAGIC: Final = b"PAR1"
@@ -292,7 +292,8 @@ def _list_leaf(name: str, kind: str, sql: str) -> tuple[str, str, str]:
     fields = _fields_of(kind) if kind.startswith("STRUCT(") and kind.endswith(")") else []
     if not fields:
         return (name, TEXT, f"CAST(to_json({sql}) AS VARCHAR)")
-    if {field for field, _ in fields} == {"key", "value"}:
+    names = {field for field, _ in fields}
+    if {"key", "value"} <= names <= PAIR_FIELDS | {"key"}:
         key, value = "CAST(one.key AS VARCHAR)", "CAST(one.value AS VARCHAR)"
         made = (
             f"TRY(map_from_entries(list_transform({sql}, lambda one: "

@@ -12,6 +12,8 @@ from lake.refusing import sql_name, sql_text
 UNREADABLE: Final = "x_unreadable"
 BATCH: Final = 20_000
 MAX_DEPTH: Final = 16
+# What may stand beside a key: Google's tags say whence they are.
+PAIR_FIELDS: Final = frozenset({"value", "inherited", "namespace"})
 MAP_TYPE: Final = pa.map_(pa.string(), pa.string())
 LIST_TYPE: Final = pa.list_(MAP_TYPE)
 # A number would lose its text in the engine's JSON, and a NUL or half a letter is no text.
@@ -54,7 +56,7 @@ def as_list(text: str) -> list[Pairs] | None:
 
 
 def _is_pair(item: Any) -> bool:
-    return isinstance(item, dict) and "key" in item and set(item) <= {"key", "value"}
+    return isinstance(item, dict) and "key" in item and set(item) <= PAIR_FIELDS | {"key"}
 
 
 def _pairs(items: list[tuple[Any, Any]]) -> Pairs | None:

@@ -119,6 +119,7 @@ OWN: Final = frozenset(
 # Who provides the service, where a version or an export names nobody under that name.
 PROVIDER_NAMES: Final = ("ServiceProviderName", "HostProviderName")
 SKU_DETAILS: Final = "x_SkuDetails"  # Microsoft
+ALSO_READ: Final = ("ProviderName", *PROVIDER_NAMES, SKU_DETAILS)
 COSTS: Final = ("BilledCost", "EffectiveCost", "ListCost", "ContractedCost")
 QUANTITIES: Final = ("ConsumedQuantity", "PricingQuantity")
 
@@ -159,6 +160,7 @@ class Focus:
                 for ours, theirs in found.items()
                 if BY_NAME[ours].kind is Kind.INSTANT
             },
+            read_columns=tuple(name for name in ALSO_READ if name in columns),
             extra_columns=unknown,
             unknown_columns=unknown,
             missing_columns=tuple(name for name in WANTED if name not in columns),

@@ -8,7 +8,7 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from billing.adapters import ADAPTERS, detect
+from billing.adapters import ADAPTERS, JSON_COLUMNS, LIST_COLUMNS, detect
 from billing.columns import STORED_TYPES
 from billing.models import BillingPeriod, ChargeSlice, Delivery, PeriodVersion
 from billing.records import ChargesRefusedError
@@ -101,6 +101,21 @@ def test_a_missing_column_on_which_figures_hang_refuses_and_is_named(sample):
     assert delivery.refusal["file"] == "bill.csv"
     assert sample.required in delivery.refusal["reason"]
     assert not BillingPeriod.objects.exists()
+
+
+@database
+@every_sample
+def test_nothing_is_read_that_the_layout_does_not_name(sample):
+    columns = columns_of(sample)
+    wanted = detect(columns).layout(columns).wanted_columns
+    structures = (*JSON_COLUMNS, *LIST_COLUMNS)
+    kept = [name for name in columns if name in wanted or name in structures]
+    imported(named(sample))
+    whole = roll_up()
+
+    imported(("bill.csv", csv_of(sample.rows(), kept)))
+
+    assert roll_up() == whole
 
 
 @database

@@ -135,6 +135,7 @@ def test_google_lines_keep_their_gross_cost_and_each_credit_is_a_line(file):
     assert usage["tags"]["project/env"] == "prod"
     assert usage["tags"]["system/env"] == "machine"
     assert usage["tags"]["team"] == "pretrain"
+    assert lines[6][0]["tags"]["123/env"] == "prod"
     (cores,) = lines[2]
     assert (cores["x_cost_class"], cores["x_accelerator_h"]) == ("accelerator", None)
     found = {number: lines[number][0] for number in lines}
