@@ -13,7 +13,7 @@ from billing.cost_records import CostTable, CurrencyTotal, total_of
 from billing.cost_selectors import billed_through, cost_table, shelf_of
 from billing.expressions import allocated
 from billing.lake_costs import asked_charges, pools
-from lake.engine import open_engine
+from lake.engine import open_duckdb
 
 MONTHS: Final = 3
 NOBODYS: Final = Scope(allowed=(), include_unallocated=True)
@@ -87,7 +87,7 @@ def nobodys_tag_keys(
     )
     found: dict[str, list[Row]] = {}
     shelf = shelf_of(organisation_id, question)
-    with open_engine() as engine:
+    with open_duckdb() as engine:
         for pool in pools(shelf, allocating=True):
             if not pool.book.for_cost:
                 continue

@@ -14,7 +14,7 @@ from billing.lake_costs import Pool, Shelf, costs_from_lake, pools
 from billing.lake_tables import stored_charges
 from billing.records import Basis, RuleRecord
 from formulae.units import EXACT
-from lake.engine import Engine, open_engine
+from lake.engine import Engine, open_duckdb
 
 BASIS: Final = Basis.EFFECTIVE
 _BY_RULE: Final = CostQuestion(group_by=("rule_position", "project"), basis=BASIS)
@@ -116,7 +116,7 @@ def _changes(before: Sequence[CostRow], after: Sequence[CostRow]) -> tuple[Proje
 def _idle(shelf: Shelf, unused: Sequence[RuleRecord]) -> tuple[Idle, ...]:
     """Why these rules catch nothing: who takes the charges that meet them."""
     takers: dict[int, set[int]] = {rule.position: set() for rule in unused}
-    with open_engine() as engine:
+    with open_duckdb() as engine:
         for pool in pools(shelf, allocating=True):
             if pool.book.for_cost:
                 _note_takers(engine, pool, takers)

@@ -76,7 +76,7 @@ def readings_of(file: PowerFile) -> Iterator[tuple[Readings, tuple[str, ...], in
         except PowerTextError as error:
             raise PowerFileError(f"{file.name}: {error}") from error
         extra = unknown_columns(table.columns)
-        with engine.open_engine() as session:
+        with engine.open_duckdb() as session:
             for first in range(0, table.rows, ROWS_AT_ONCE):
                 batch = _batch(session, table, first)
                 try:

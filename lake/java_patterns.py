@@ -10,7 +10,7 @@ from typing import Final
 # d: only \n ends a line, so that `.` matches what RE2's does; u: (?i) folds all of Unicode
 FLAGS: Final = "(?du)"
 _LINES: Final = re.compile(r"\(\?[a-zA-Z]*m")  # the flag by which $ ends each line
-_WORD: Final = "[0-9A-Za-z_]"
+_WORD: Final = "(?-i:[0-9A-Za-z_])"  # or (?i) would count the long s and the Kelvin sign in
 _ESCAPES: Final = {
     "b": f"(?:(?<={_WORD})(?!{_WORD})|(?<!{_WORD})(?={_WORD}))",
     "B": f"(?:(?<={_WORD})(?={_WORD})|(?<!{_WORD})(?!{_WORD}))",

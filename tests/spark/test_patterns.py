@@ -9,13 +9,13 @@ from runs.catalogue import accelerator_name_patterns
 
 TEXTS = (
     "", "7", "7\n", "a\nb", "训练gpu h100", "gpu训练", "GPUſ", "K8s", "K8s", "a.b", "a\rb", "a b",
-    "a\x0bb", "[x]", "a&&b", "$5", "^", "USE1-BoxUsage:p5.48xlarge", "Requests-Tier2", "É", "é",
-    "a\u2028b", "a\u0085b", "-", "]", "\\", "/", "tab\there", "p5_en", "Data Transfer Out",
+    "AmazonſS3", "a\x0bb", "[x]", "a&&b", "$5", "^", "USE1-BoxUsage:p5.48xlarge", "Requests-Tier2",
+    "É", "é", "a\u2028b", "a\u0085b", "-", "]", "\\", "/", "tab\there", "p5_en",
 )  # fmt: skip
 PATTERNS = (
-    "^-?[0-9]+$", r"\bgpu\b", "(?i)k8s", "(?i)gpus", "a.b", r"a\sb", "[[]", "[]]", "[&&]", r"\$",
-    "[$]", "[^a-z]", r"[\s]", r"[\w-]+", "[[:alpha:]]", "(?i)é", r"\Bh", "^$", r"\\", r"[\\]",
-    r"\d{1,2}", "(?:a|b)$", "(?m)^b$|x", "(?m)^a$",
+    "^-?[0-9]+$", r"\bgpu\b", "(?i)k8s", "(?i)gpus", r"(?i)\bs3\b", "a.b", r"a\sb", "[[]", "[]]",
+    "[&&]", r"\$", "[$]", "[^a-z]", r"[\s]", r"[\w-]+", "[[:alpha:]]", "(?i)é", r"\Bh", "^$",
+    r"\\", r"[\\]", r"\d{1,2}", "(?:a|b)$", "(?m)^b$|x", "(?m)^a$",
 )  # fmt: skip
 
 
