@@ -103,7 +103,10 @@ class _Parts:
         whole: dict[int | None, dict[str, str | None]] = {}
         shared: dict[int, list[int]] = {}
         for position in (None, *positions):
-            given = [given_to(one, self.shelf.slugs) for one in shares.targets(position)]
+            given = [
+                given_to({**one, "rule_position": position}, self.shelf.slugs)
+                for one in shares.targets(position)
+            ]
             wanted = [index for index, one in enumerate(given) if is_wanted(one, self.question)]
             if len(wanted) == len(given):
                 whole[position] = _together(given)

@@ -32,9 +32,15 @@ _FOLLOWS: Final[Mapping[str, Callable[[ibis.Table], Any]]] = {
         charges.charge_category == "Usage", ibis.literal("Usage-Based"), ibis.literal("One-Time")
     ),
     "pricing_currency": lambda charges: charges.billing_currency,
-    "charge_description": lambda charges: charges.x_usage_type.coalesce(charges.service_name),
-    "list_cost": lambda charges: _price_less(charges),
-    "contracted_cost": lambda charges: charges.list_cost.coalesce(_price_less(charges)),
+    "charge_description": lambda charges: ibis.coalesce(
+        charges.x_usage_type, charges.x_credit_type, charges.service_name, charges.charge_category
+    ),
+    "list_cost": lambda charges: ibis.coalesce(
+        _price_less(charges), charges.contracted_cost, charges.billed_cost
+    ),
+    "contracted_cost": lambda charges: ibis.coalesce(
+        _price_less(charges), charges.list_cost, charges.billed_cost
+    ),
 }
 # Units that providers abbreviate -> as FOCUS spells them.
 _UNITS: Final = ((r"^[Hh]rs?$", "Hours"), (r"-[Mm]o$", "-Months"), (r"-[Hh]rs?$", "-Hours"))

@@ -186,13 +186,10 @@ def test_a_member_sees_the_charges_of_the_own_projects_and_nobodys_of_others():
     assert [row["sub_account_id"] for row in rows.context["rows"]] == ["a"]
     exported = list(csv.DictReader(io.StringIO(b"".join(export).decode())))
     assert [row["SubAccountId"] for row in exported] == ["a"]
-    slice_id = ChargeSlice.objects.get().pk
-    statuses = [
-        member.get(
-            reverse("charge_detail", args=[ChargeSlice.objects.get().pk, number])
-        ).status_code
-        for number in range(4)
+    addresses = [
+        reverse("charge_detail", args=[ChargeSlice.objects.get().pk, number]) for number in range(4)
     ]
+    statuses = [member.get(address).status_code for address in addresses]
     assert sorted(statuses) == [200, 404, 404, 404]
 
 
