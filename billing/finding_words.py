@@ -43,7 +43,7 @@ WORDS: Final[Mapping[str, FindingWords]] = {
     ),
     "untagged": FindingWords(
         title=_("Spending without tags"),
-        shows=_("{percent} % of the spending bears no tag."),
+        shows=_("The share of spending without a tag is {percent} %."),
         do=_("Tag resources where they are created, or add allocation rules by account."),
     ),
     "unallocated": FindingWords(
@@ -53,7 +53,7 @@ WORDS: Final[Mapping[str, FindingWords]] = {
     ),
     "logging_growth": FindingWords(
         title=_("Logging grows"),
-        shows=_("Logging services cost {percent} % more than in the month before."),
+        shows=_("Logging services cost more than in the month before, by {percent} %."),
         do=_("Lower log levels of training nodes, sample, and set retention."),
     ),
     "idle_capacity": FindingWords(
@@ -71,7 +71,7 @@ ASSUMPTIONS: Final[Mapping[str, str | Promise]] = {
     "same_region": _("if bucket and cluster share a region"),
     "bytes_are_reads": _("if all of these bytes are reads of object storage"),
     "one_pass_a_day": _("if the whole store is read once a day, in shards"),
-    "infrequent_access": _("at 45 % less per TB; retrieval costs extra"),
+    "infrequent_access": _("if infrequent access saves 45 %; retrieval costs extra"),
     "as_before": _("if it returns to the month before"),
     "capacity_released": _("if all of it is released or used"),
 }
