@@ -292,8 +292,8 @@ def _list_leaf(name: str, kind: str, sql: str) -> tuple[str, str, str]:
     fields = _fields_of(kind) if kind.startswith("STRUCT(") and kind.endswith(")") else []
     if not fields:
         return (name, TEXT, f"CAST(to_json({sql}) AS VARCHAR)")
-    names = {field for field, _ in fields}
-    if {"key", "value"} <= names <= PAIR_FIELDS | {"key"}:
+    own = {field for field, _ in fields}
+    if {"key", "value"} <= own <= PAIR_FIELDS | {"key"}:
         key, value = "CAST(one.key AS VARCHAR)", "CAST(one.value AS VARCHAR)"
         made = (
             f"TRY(map_from_entries(list_transform({sql}, lambda one: "
