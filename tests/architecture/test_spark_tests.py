@@ -10,6 +10,7 @@ PROMISES = {
     "test_rows_on_which_engines_differ",
     "test_a_refusal_names_the_same_cell",
     "test_a_pattern_finds_the_same",
+    "test_a_machine_without_java_sums_exactly",
 }
 
 
@@ -22,7 +23,7 @@ def test_the_folder_holds_tests_that_nothing_skips():
         if isinstance(node, ast.FunctionDef)
     }
     assert names >= PROMISES
-    assert not [text for text in texts if re.search(r"skip|xfail|importorskip", text)]
+    assert not [text for text in texts if re.search(r"(?<!fmt: )skip|xfail", text)]
 
 
 def test_what_has_to_pass_runs_them():

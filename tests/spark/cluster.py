@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pyspark
 
-from lake.spark import java_home
+from lake.java import java_home
 
 WORKERS = 2
 DAEMON_MB = 256
