@@ -230,7 +230,10 @@ def _costs(cells: Cells) -> dict[str, Any]:
     return {
         "billed_cost": paid,
         "effective_cost": paid,
-        "list_cost": ibis.ifelse(is_credit, zero, listed),
+        # an export that states no list prices has no list cost, not even one of nothing
+        "list_cost": ibis.ifelse(is_credit, zero, listed)
+        if "cost_at_list" in cells.found
+        else ibis.null(MONEY_TYPE),
         "contracted_cost": ibis.ifelse(is_credit, zero, cost),
     }
 

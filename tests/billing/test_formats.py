@@ -237,3 +237,12 @@ def test_googles_focus_table_gets_its_missing_service_category():
     assert [lines[number][0]["service_category"] for number in (1, 2)] == ["Compute", "Storage"]
     assert lines[1][0]["x_accelerator_h"] == 8
     assert Delivery.objects.get().report["unknown_columns"] == []
+
+
+def test_an_export_without_list_prices_has_no_list_cost():
+    rows = BY_FILE["gcp_standard.csv"].rows()
+
+    lines = lines_of("", csv_of(rows, [name for name in rows[0] if name != "cost_at_list"]))
+
+    assert {row["list_cost"] for found in lines.values() for row in found} == {None}
+    assert Delivery.objects.get().totals[0]["list_cost"] is None
