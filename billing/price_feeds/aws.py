@@ -17,6 +17,7 @@ from botocore.exceptions import (
 from django.utils.translation import gettext as _
 
 from billing.amounts import exact_text
+from billing.price_feeds.aws_words import REQUEST_TYPES, STORAGE_TYPES
 from billing.price_feeds.contract import (
     ACCELERATORS,
     COUNT_DIFFERS,
@@ -49,29 +50,6 @@ PLAIN_LINUX: Final = {
     "capacitystatus": "Used",
 }
 RESERVED: Final = {"1yr": "reserved_1y", "3yr": "reserved_3y"}
-# Usage types without their region's prefix, as the S3 user guide lists them.
-STORAGE_TYPES: Final = {
-    "TimedStorage-ByteHrs": ("storage_object", "S3 Standard"),
-    "TimedStorage-XZ-ByteHrs": ("storage_object", "S3 Express One Zone"),
-    "TimedStorage-INT-FA-ByteHrs": ("storage_object", "S3 Intelligent-Tiering, frequent access"),
-    "TimedStorage-SIA-ByteHrs": ("storage_object_infrequent", "S3 Standard-IA"),
-    "TimedStorage-ZIA-ByteHrs": ("storage_object_infrequent", "S3 One Zone-IA"),
-    "TimedStorage-INT-IA-ByteHrs": (
-        "storage_object_infrequent",
-        "S3 Intelligent-Tiering, infrequent access",
-    ),
-    "TimedStorage-GIR-ByteHrs": ("storage_object_infrequent", "S3 Glacier Instant Retrieval"),
-    "TimedStorage-GlacierByteHrs": ("storage_archive", "S3 Glacier Flexible Retrieval"),
-    "TimedStorage-GDA-ByteHrs": ("storage_archive", "S3 Glacier Deep Archive"),
-}
-REQUEST_TYPES: Final = {
-    "Requests-Tier1": ("request_put", "S3 Standard"),
-    "Requests-Tier2": ("request_get", "S3 Standard"),
-    "Requests-SIA-Tier1": ("request_put", "S3 Standard-IA"),
-    "Requests-SIA-Tier2": ("request_get", "S3 Standard-IA"),
-    "Requests-GIR-Tier1": ("request_put", "S3 Glacier Instant Retrieval"),
-    "Requests-GIR-Tier2": ("request_get", "S3 Glacier Instant Retrieval"),
-}
 _PREFIX: Final = re.compile(r"^(?:[A-Z]{2,4}[0-9]{0,2}-)(?=[A-Z][a-z])")
 _EGRESS: Final = re.compile(r"(?:^|-)DataTransfer-Out-Bytes$")
 _INTER_REGION: Final = re.compile(r"(?:^|-)AWS-Out-Bytes$")

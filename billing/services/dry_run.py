@@ -25,6 +25,7 @@ from lake.text_files import (
     compression_of,
     read_file,
 )
+from lake.text_tables import open_text_table
 
 SHELF: Final = "samples"
 MEBIBYTE: Final = 2**20
@@ -92,7 +93,7 @@ def head_of(sample: Sample, *, rows: int = 5) -> tuple[tuple[str, ...], list[dic
     """
     with scratch() as folder, open_duckdb() as engine:
         table = _parsed(sample, folder)
-        lines = engine.rows(engine.text_table(table.path).drop("file_row_number").limit(rows))
+        lines = engine.rows(open_text_table(engine, table).drop("file_row_number").limit(rows))
     return table.columns, list(islice(lines, rows))
 
 
