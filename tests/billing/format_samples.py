@@ -10,6 +10,12 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import ibis
+
+from billing.lake_tables import stored_charges
+from billing.models import ChargeSlice
+from lake.engine import open_engine
+
 FOLDER = Path(__file__).parents[1] / "samples" / "billing"
 
 
@@ -142,3 +148,11 @@ def _list(text: str) -> list[dict[str, Any]]:
     except ValueError:
         found = ast.literal_eval(text)
     return found
+
+
+def published_charges() -> tuple[ibis.Schema, list[dict[str, Any]]]:
+    """The columns of all stored charges, and the charges, as readers get them."""
+    paths = list(ChargeSlice.objects.order_by("path").values_list("path", flat=True))
+    with open_engine() as engine:
+        table = stored_charges(engine, paths)
+        return table.schema(), engine.rows(table)

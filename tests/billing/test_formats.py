@@ -3,14 +3,12 @@
 from decimal import Decimal
 from typing import Any
 
-import pyarrow.parquet as pq
 import pytest
 
-from billing.models import BillingPeriod, ChargeSlice, Delivery
+from billing.models import BillingPeriod, Delivery
 from billing.records import COST_COLUMNS
-from lake import store
 from tests.billing.builders import by, imported, total
-from tests.billing.format_samples import BY_FILE, csv_of
+from tests.billing.format_samples import BY_FILE, csv_of, published_charges
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -20,15 +18,11 @@ def lines_of(file: str, content: bytes | None = None) -> dict[int, list[dict[str
     delivery = imported(("bill.csv", content or BY_FILE[file].content))
     assert delivery.state == Delivery.State.PUBLISHED, delivery.refusal
     found: dict[int, list[dict[str, Any]]] = {}
-    for item in ChargeSlice.objects.order_by("path"):
-        for row in store.rows_of(item.path, columns=store_columns(item.path)):
-            row["tags"] = dict(row["tags"] or ())
-            found.setdefault(row["x_source_row"] - 1, []).append(row)
+    _schema, charges = published_charges()
+    for row in charges:
+        row["tags"] = dict(row["tags"] or ())
+        found.setdefault(row["x_source_row"] - 1, []).append(row)
     return found
-
-
-def store_columns(path: str) -> list[str]:
-    return list(pq.read_schema(store.resolve(path)).names)
 
 
 def costs(row: dict[str, Any]) -> tuple[Decimal | None, ...]:
