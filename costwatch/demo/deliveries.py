@@ -8,19 +8,25 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
+from decimal import Decimal
 from pathlib import Path
 from subprocess import PIPE
 
 from django.conf import settings
 
+from billing.invoice_selectors import reconciliations
+from billing.selectors import sources as billing_sources
 from billing.services import IncomingFile, NewDelivery, receive_files
+from billing.services.invoices import TotalWish, state_total
 from carbon.services import import_power
 from costwatch.demo import skus, story
 from costwatch.demo.focus import BillFile
 from costwatch.demo.inline_jobs import finish_job
+from costwatch.demo.ledger import ChargeLedger
 from costwatch.demo.power import PowerFile
 from projects.records import Actor
 
+CENT = Decimal("0.01")
 SCRATCH_PREFIX = "costwatch-demo-"
 SOURCE_OF_PROVIDER = {skus.AWS: story.AWS_SOURCE, skus.GCP: story.GCP_SOURCE}
 
@@ -46,6 +52,29 @@ def deliver_bills(actor: Actor, files: Sequence[BillFile]) -> None:
             ),
         )
         finish_job(receipt.job_id, actor.organisation_id)
+
+
+def state_invoices(actor: Actor, ledger: ChargeLedger) -> None:
+    """The invented invoices of the months that are over, rounded to the cent as invoices are."""
+    sources = {one.name: one.pk for one in billing_sources(actor.organisation_id)}
+    stated = {
+        (one.source_id, one.month_on): one.expected
+        for one in reconciliations(actor.organisation_id)
+    }
+    for (provider, month), billed in ledger.billed_by_month().items():
+        source_id, amount = sources[SOURCE_OF_PROVIDER[provider]], billed.quantize(CENT)
+        is_over = month < story.AS_OF.date().replace(day=1)
+        if not is_over or stated.get((source_id, month)) == amount:
+            continue
+        wish = TotalWish(
+            source_id=source_id,
+            month_on=month,
+            amount=amount,
+            currency="USD",
+            tolerance=CENT,
+            note="synthetic",
+        )
+        state_total(actor, wish)
 
 
 def deliver_power(actor: Actor, files: Sequence[PowerFile], *, now: datetime) -> None:

@@ -59,6 +59,14 @@ class ChargeLedger:
             total = total.plus(self.costs[key])
         return total
 
+    def billed_by_month(self) -> dict[tuple[str, date], Decimal]:
+        """The billed sum of each provider and month."""
+        found: dict[tuple[str, date], Decimal] = {}
+        for key, cost in self.costs.items():
+            place = (key.provider, key.day.replace(day=1))
+            found[place] = found.get(place, Decimal(0)) + cost.billed_cost
+        return dict(sorted(found.items()))
+
     def of_project(self, project: str | None) -> LedgerCost:
         """The sum of one project, or of what belongs to none."""
         return self.total([key for key in self.costs if key.project == project])

@@ -18,6 +18,7 @@ from costwatch.demo.deliveries import (
     deliver_bills,
     deliver_power,
     delivering_power,
+    state_invoices,
 )
 from costwatch.demo.document import (
     allocation_rules,
@@ -91,8 +92,9 @@ def load_demo(organisation: Organisation, wish: Wish) -> dict[str, float]:
         with clock.stage("plan"):
             _ensure_plan(actor)
         with clock.stage("bills"):
-            files, _ledger = build_bills(wish.seed)
+            files, ledger = build_bills(wish.seed)
             deliver_bills(actor, files)
+            state_invoices(actor, ledger)
     return clock.stages
 
 

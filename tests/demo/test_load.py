@@ -11,6 +11,8 @@ from django.core.management import CommandError, call_command
 
 from audit.checks import verify_chain
 from billing.checks import verify as verify_billing
+from billing.invoice_records import Tie
+from billing.invoice_selectors import reconciliations
 from billing.selectors import billed_through, cost_by_day, costs_grouped
 from carbon.checks import verify as verify_carbon
 from carbon.selectors import emissions_summary, energy_by_day
@@ -63,6 +65,7 @@ def test_the_loaded_demo(subtests: Any) -> None:
         costs_are_the_ledgers,
         unallocated_charges_stay_in_sight,
         accelerator_hours_are_the_ledgers,
+        invoices_tie_within_a_cent,
         energy_is_the_ledgers,
         the_factors_are_named,
         the_plan_is_approved_and_burns_down,
@@ -70,6 +73,7 @@ def test_the_loaded_demo(subtests: Any) -> None:
         every_check_holds,
         loading_it_again_changes_nothing,
         another_seed_restates_the_bills,
+        invoices_tie_within_a_cent,
     ]
     for check in checks:
         with subtests.test(check.__name__.replace("_", " ")):
@@ -213,3 +217,11 @@ def test_where_the_project_exists_if_absent_does_nothing(capsys: Any) -> None:
     call_command("demo", if_absent=True)
     assert "/projects/demo-moe-10b/" in capsys.readouterr().out
     assert not User.objects.filter(username="demo").exists()
+
+
+def invoices_tie_within_a_cent(
+    organisation: Organisation, _project: Project, _charges: ChargeLedger, _energy: EnergyLedger
+) -> None:
+    stated = [one for one in reconciliations(organisation.pk) if one.expected is not None]
+    assert len(stated) >= 2
+    assert {one.tie for one in stated} == {Tie.TIES}
