@@ -36,11 +36,13 @@ NOT_PAGES = frozenset(
         "password_reset_confirm",
         "price_template",
         "exchange_rate_template",
+        "charges_table",
+        "charges_export",
     }
 )
 
 # Pages of which there are dozens alike: so many of each are looked at.
-ALIKE = ("catalogue_accelerator", "catalogue_accelerator_edit")
+ALIKE = ("catalogue_accelerator", "catalogue_accelerator_edit", "charge_detail")
 LOOKED_AT_OF_ALIKE = 3
 
 
