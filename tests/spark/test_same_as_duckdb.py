@@ -6,6 +6,7 @@ The master and its two workers run on loopback (`cluster.py`); `make test-spark`
 import subprocess
 import sys
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
@@ -179,3 +180,23 @@ def test_a_sum_too_large_for_money_is_refused_by_both(on_spark):
     assert by_duckdb.state == by_spark.state == Delivery.State.REFUSED
     assert by_spark.refusal == by_duckdb.refusal
     assert by_spark.refusal["code"] == "too_large"
+
+
+def test_files_of_older_and_newer_columns_are_read_together(on_spark):
+    paths = []
+    for columns in ({"a": "x"}, {"a": "y", "b": [("k", "v")]}):
+        with open_engine() as engine:
+            types = {name: "map<string, string>" if name == "b" else "string" for name in columns}
+            table = engine.small_table([columns], types)
+            stored = store.store(
+                dataset="tests",
+                partition={"part": "one"},
+                version=uuid4(),
+                write=lambda path, table=table, engine=engine: engine.write(table, path),
+            )
+        paths.append(stored.path)
+    on_spark()
+    with open_engine() as engine:
+        found = engine.rows(engine.table(paths).order_by("a"))
+
+    assert found == [{"a": "x", "b": None}, {"a": "y", "b": [("k", "v")]}]
