@@ -51,6 +51,7 @@ class UploadDocument(serializers.Serializer[Any]):
     format = serializers.ChoiceField(choices=FORMATS, default="auto")
     period = serializers.ListField(child=serializers.CharField(max_length=7), required=False)
     confirm_shrink = serializers.BooleanField(default=False)
+    adds = serializers.BooleanField(default=False)
 
 
 class ImportsView(APIView):
@@ -112,6 +113,7 @@ def _wish(wanted: dict[str, Any]) -> NewDelivery:
         periods=[period for period in wanted.get("period", []) if period],
         bill_format=wanted["format"],
         confirm_shrink=wanted["confirm_shrink"],
+        adds=wanted["adds"],
     )
 
 

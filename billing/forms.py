@@ -52,6 +52,10 @@ class UploadForm(forms.Form):
         widget=forms.TextInput(attrs={"placeholder": "2026-05", "pattern": "[0-9]{4}-[0-9]{2}"}),
     )
 
+    adds = forms.BooleanField(
+        label=_("A further part of an export: add its rows, replace no month"), required=False
+    )
+
     def clean_period(self) -> str:
         """A billing month, or nothing."""
         period: str = self.cleaned_data["period"].strip()

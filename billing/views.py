@@ -35,6 +35,7 @@ from billing.services import (
     NewDelivery,
     Receipt,
     TooManyUploadsError,
+    add_delivery,
     confirm_delivery,
     decline_delivery,
     receive_files,
@@ -110,6 +111,7 @@ def _receive(actor: Actor, form: UploadForm) -> Receipt | None:
             for file in form.cleaned_data["file"]
         ],
         periods=[period] if period else [],
+        adds=form.cleaned_data["adds"],
     )
     try:
         with upload_slot(actor.organisation_id):
@@ -172,11 +174,12 @@ def _unallocated(actor: Actor, delivery: Delivery) -> Any:
 
 @require_POST
 def import_decide(request: HttpRequest, delivery_id: UUID) -> HttpResponse:
-    """Let a delivery shrink a published month, or decline it."""
+    """Let a delivery shrink a published month or add to it, or decline it."""
     actor = actor_of(request)
     require_upload(actor)
     delivery = delivery_for(actor, delivery_id)
-    decide = confirm_delivery if request.POST.get("decision") == "confirm" else decline_delivery
+    decisions = {"confirm": confirm_delivery, "add": add_delivery}
+    decide = decisions.get(request.POST.get("decision", ""), decline_delivery)
     try:
         decide(actor, delivery.pk)
     except ValidationError as error:

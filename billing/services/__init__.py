@@ -26,7 +26,7 @@ from billing.services.prices import (
     import_prices,
     withdraw_price,
 )
-from billing.services.publishing import confirm_delivery, decline_delivery
+from billing.services.publishing import add_delivery, confirm_delivery, decline_delivery
 from billing.services.pull_requests import (
     ask_for_due_pulls,
     ask_for_pull,
@@ -57,6 +57,7 @@ __all__ = [
     "RulesChangedError",
     "SourceWish",
     "TooManyUploadsError",
+    "add_delivery",
     "add_exchange_rate",
     "add_exchange_rates",
     "add_price",

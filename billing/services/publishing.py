@@ -18,6 +18,7 @@ from billing.records import Dataset
 from billing.services.locking import lock_books
 from billing.services.receiving import ask_for_staging, give_up_blobs
 from billing.services.rollups import rules_in_force, write_daily_costs
+from billing.services.shrinking import live_slices, losses
 from formulae.periods import month_from_label
 from jobs.records import JobContext
 from projects.access import system_actor
@@ -62,7 +63,7 @@ def settle(context: JobContext, delivery_id: UUID, *, staged: Staged | None) -> 
         if staged is not None:
             _note_staged(delivery, staged)
         plan = _Plan(delivery)
-        shrinking = _shrinking(plan)
+        shrinking = losses(delivery, plan.periods())
         delivery.report["shrinking"] = shrinking
         if shrinking and not delivery.confirm_shrink:
             delivery.state = Delivery.State.NEEDS_CONFIRMATION
@@ -84,6 +85,23 @@ def confirm_delivery(actor: Actor, delivery_id: UUID) -> Delivery:
         ask_for_staging(delivery, actor)
         after = {"shrinking": delivery.report.get("shrinking", [])}
         note(actor, "delivery.confirm_shrink", subject=("delivery", delivery.pk), after=after)
+    return delivery
+
+
+def add_delivery(actor: Actor, delivery_id: UUID) -> Delivery:
+    """Let a delivery add its rows to the published months instead of replacing them.
+
+    Raises:
+        ValidationError: the delivery does not wait for a confirmation.
+    """
+    with transaction.atomic():
+        delivery = _waiting(actor, delivery_id)
+        delivery.origin = {**delivery.origin, "adds": True}
+        delivery.save(update_fields=["origin"])
+        delivery.slices.update(is_main=False)
+        ask_for_staging(delivery, actor)
+        after = {"shrinking": delivery.report.get("shrinking", [])}
+        note(actor, "delivery.add", subject=("delivery", delivery.pk), after=after)
     return delivery
 
 
@@ -162,23 +180,6 @@ def _slices_of(delivery: Delivery) -> list[ChargeSlice]:
     )
 
 
-def _live(period: BillingPeriod) -> list[ChargeSlice]:
-    """The slices that readers of the period see now."""
-    if period.published_version is None:
-        return []
-    return list(period.published_version.slices.select_related("delivery"))
-
-
-def _shrinking(plan: "_Plan") -> list[dict[str, Any]]:
-    """The published months that would hold fewer rows than before."""
-    found: list[dict[str, Any]] = []
-    for period, slices in plan.periods():
-        before, after = (sum(one.rows for one in some) for some in (_live(period), slices))
-        if after < before:
-            found.append({"period": str(period), "rows_before": before, "rows": after})
-    return found
-
-
 def _publish(delivery: Delivery, plan: "_Plan") -> None:
     """Give every touched period its new version; call it with the books locked."""
     known_at = timezone.now()
@@ -212,7 +213,7 @@ class _Plan:
         slices = _slices_of(delivery)
         mains = [item for item in slices if item.is_main]
         replaced = {one for item in mains for one in self._place_main(item)}
-        is_late = len(self.left_out) == len(mains)
+        is_late = bool(mains) and len(self.left_out) == len(mains)
         for item in slices:
             if item.is_main:
                 continue
@@ -229,7 +230,7 @@ class _Plan:
 
     def _place_main(self, item: ChargeSlice) -> set[UUID]:
         """Let a slice replace its period; return the deliveries whose main slice goes."""
-        live = _live(item.period)
+        live = live_slices(item.period)
         newer = [one for one in live if _is_newer(one.delivery, self._delivery)]
         if any(one.is_main for one in newer):
             self.left_out.append(str(item.period))
@@ -239,7 +240,7 @@ class _Plan:
 
     def _add(self, item: ChargeSlice) -> None:
         """Add spill-over to what its period holds."""
-        live = _live(item.period)
+        live = live_slices(item.period)
         others = sum(one.rows for one in live)
         if others:
             entry = {"period": str(item.period), "rows": item.rows, "rows_there": others}
@@ -248,7 +249,7 @@ class _Plan:
 
     def _was_replaced(self, item: ChargeSlice, replaced: Collection[UUID]) -> bool:
         """Whether a whole delivery of the period took the place of these very rows before."""
-        live = _live(item.period)
+        live = live_slices(item.period)
         if not any(one.is_main for one in live):
             return False
         before = ChargeSlice.objects.filter(
@@ -266,7 +267,7 @@ class _Plan:
         for one in slices:
             if one.is_main:
                 continue
-            _period, kept = self._wanted.get(one.period_id, (one.period, _live(one.period)))
+            _period, kept = self._wanted.get(one.period_id, (one.period, live_slices(one.period)))
             self._wanted[one.period_id] = (one.period, [item for item in kept if item.pk != one.pk])
 
     def _still_wanted(self, one: ChargeSlice) -> bool:

@@ -48,6 +48,7 @@ class NewDelivery:
     periods: Sequence[str] = ()
     bill_format: str = AUTO
     confirm_shrink: bool = False
+    adds: bool = False  # a further part of an export: its rows join the months, replacing nothing
     source: Source | None = None
     version_at: datetime | None = None
     origin: Mapping[str, Any] = field(default_factory=dict)
@@ -81,7 +82,7 @@ def receive_files(actor: Actor, wish: NewDelivery) -> Receipt:
         if known is not None:
             if _is_back(known, wish):
                 return _publish_again(known, wish)
-            return _known(known, confirm_shrink=wish.confirm_shrink)
+            return _known(known, wish)
         for file in received:
             if not blobs.exists(file.blob.sha256):
                 raise LakeError(_("The file was swept away while it arrived; send it again."))
@@ -96,6 +97,10 @@ def _check(wish: NewDelivery) -> None:
         known = ", ".join(FORMATS)
         raise ValidationError(
             {"format": _("The format must be one of {known}.").format(known=known)}
+        )
+    if wish.adds and wish.periods:
+        raise ValidationError(
+            {"period": _("Files that add to what is published replace no month: name none.")}
         )
     for period in wish.periods:
         try:
@@ -173,12 +178,16 @@ def _publish_again(delivery: Delivery, wish: NewDelivery) -> Receipt:
     return Receipt(delivery_id=delivery.pk, job_id=_job_of(delivery), already_imported=not is_again)
 
 
-def _known(delivery: Delivery, *, confirm_shrink: bool) -> Receipt:
+def _known(delivery: Delivery, wish: NewDelivery) -> Receipt:
     """The receipt of bytes that are here already; a job that gave up is asked for again."""
-    is_new_wish = confirm_shrink and not delivery.confirm_shrink
     waits = delivery.state in (Delivery.State.RECEIVED, Delivery.State.NEEDS_CONFIRMATION)
-    if is_new_wish and waits:
+    is_new_wish = wish.confirm_shrink and not delivery.confirm_shrink
+    if waits and is_new_wish:
         Delivery.objects.filter(pk=delivery.pk).update(confirm_shrink=True)
+    if waits and wish.adds and not delivery.origin.get("adds"):
+        is_new_wish = True
+        Delivery.objects.filter(pk=delivery.pk).update(origin={**delivery.origin, "adds": True})
+        delivery.slices.update(is_main=False)
     if waits and (is_new_wish or _gave_up(delivery)):
         ask_for_staging(delivery)
         return Receipt(delivery_id=delivery.pk, job_id=_job_of(delivery), already_imported=False)
@@ -207,7 +216,7 @@ def _note_delivery(
         confirm_shrink=wish.confirm_shrink,
         received_by=actor.label[:200],
         version_at=wish.version_at,
-        origin=dict(wish.origin),
+        origin={**wish.origin, "adds": True} if wish.adds else dict(wish.origin),
     )
     seen = set(
         DeliveryFile.objects.filter(

@@ -183,6 +183,8 @@ def _mains(delivery: Delivery, periods: Mapping[str, int]) -> set[str]:
     Raises:
         ChargesRefusedError: a declared month has no row.
     """
+    if delivery.origin.get("adds"):  # a further part of an export: it replaces nothing
+        return set()
     declared = set(delivery.declared_periods)
     if absent := sorted(declared - set(periods)):
         raise ChargesRefusedError(

@@ -47,6 +47,11 @@ class Command(JsonCommand):
             "hold more than a few rows",
         )
         parser.add_argument(
+            "--add",
+            action="store_true",
+            help="the files are a further part of an export: add their rows, replace no month",
+        )
+        parser.add_argument(
             "--confirm-shrink",
             action="store_true",
             help="publish even if a published month then holds fewer rows",
@@ -73,6 +78,7 @@ def _receive(actor: Actor, options: dict[str, Any]) -> Receipt:
         periods=options["period"],
         bill_format=options["format"],
         confirm_shrink=options["confirm_shrink"],
+        adds=options["add"],
     )
     try:
         return receive_files(actor, wish)
@@ -124,9 +130,13 @@ def _complain(delivery: Delivery, error: str) -> None:
     if delivery.state == Delivery.State.NEEDS_CONFIRMATION:
         months = "; ".join(
             f"{item['period']} would go from {item['rows_before']} to {item['rows']} rows"
+            + (f" and lose the days {', '.join(item['days_lost'])}" if "days_lost" in item else "")
             for item in delivery.report.get("shrinking", [])
         )
-        raise CommandError(f"Not published: {months}. If that is right, add --confirm-shrink.")
+        raise CommandError(
+            f"Not published: {months}. If that is right, add --confirm-shrink; "
+            "if the files are a further part of the month, say --add."
+        )
     if delivery.state != Delivery.State.PUBLISHED:
         raise CommandError(f"Nothing imported. {error}")
 
