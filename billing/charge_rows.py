@@ -16,11 +16,11 @@ import ibis
 from billing.allocation_matching import rules_for_source
 from billing.allocation_shares import Shares
 from billing.class_reasons import deciding_rule
-from billing.columns import STORED_TYPES
 from billing.cost_classes import ClassRule
 from billing.cost_questions import CostQuestion
 from billing.expressions import allocated
 from billing.lake_costs import given_to, is_wanted, kept
+from billing.lake_tables import with_every_column
 from billing.records import RuleRecord
 from lake import store
 from lake.engine import Engine, open_duckdb
@@ -126,11 +126,8 @@ def find_charge(stack: Stack, number: int) -> FoundCharge | None:
 
 def _numbered(engine: Engine, one: SliceFile) -> ibis.Table:
     """The charges of a slice with their rows; a column that it lacks is null."""
-    table = engine.text_table(store.resolve(one.path)).rename(number="file_row_number")
-    missing = {
-        name: ibis.null(kind) for name, kind in STORED_TYPES.items() if name not in table.columns
-    }
-    return table.mutate(**missing) if missing else table
+    table = engine.text_table(store.resolve(one.path))
+    return with_every_column(table.rename(number="file_row_number"))
 
 
 def _listed(engine: Engine, one: SliceFile, stack: Stack, question: CostQuestion) -> ibis.Table:

@@ -26,6 +26,7 @@ from billing.cost_classes import (
     UNMAPPED,
     ClassRule,
 )
+from billing.expressions import telling_columns
 from billing.records import MONEY_TYPE, ChargesRefusedError
 from billing.unit_words import meaning_of
 from lake.engine import Engine
@@ -56,11 +57,20 @@ KIND_COLUMNS: Final = (
     "x_instance_type",
 )
 _FACTORS: Final = {
+    "accelerators_in_hour": "decimal(9, 4)",  # accelerators in one unit of whole hours
     "hours_numerator": "decimal(18, 4)",  # accelerators in one unit times its seconds
     "tb_month_factor": "decimal(18, 12)",
     "tb_second_factor": "float64",
     "request_factor": "float64",
     "byte_factor": "float64",
+}
+# A measure is null in every row where no kind has any of these factors.
+_NEEDS: Final = {
+    "x_accelerator_h": {"hours_numerator", "accelerators_in_hour"},
+    "x_idle_accelerator_h": {"hours_numerator", "accelerators_in_hour"},
+    "x_storage_tb_month": {"tb_month_factor", "tb_second_factor"},
+    "x_requests": {"request_factor"},
+    "x_transfer_bytes": {"byte_factor"},
 }
 _ANSWERS: Final = ("x_cost_class", "x_accelerator", "is_idle", *_FACTORS)
 
@@ -81,17 +91,17 @@ def classify(engine: Engine, charges: ibis.Table) -> ibis.Table:
             ),
         )
     answers = engine.arrow(kind_answers(engine, ibis.memtable(kinds)))
-    lookup = ibis.memtable(answers).rename({f"kind_{name}": name for name in names})
+    telling = telling_columns(kinds)
+    lookup = ibis.memtable(answers.select([*telling, "read_instance_type", *_ANSWERS]))
+    lookup = lookup.rename({f"kind_{name}": name for name in telling})
     found = keyed.left_join(
-        lookup, [_same(keyed[name], lookup[f"kind_{name}"]) for name in names]
-    ).drop(*(f"kind_{name}" for name in names), "x_instance_type", "x_is_committed")
+        lookup, [keyed[name].identical_to(lookup[f"kind_{name}"]) for name in telling]
+    ).drop(*(f"kind_{name}" for name in telling), "x_instance_type", "x_is_committed")
     found = found.rename(x_instance_type="read_instance_type")
-    return found.mutate(**_measures(found)).drop("is_idle", *_FACTORS)
-
-
-def _same(left: Any, right: Any) -> Any:
-    """Equal, or both missing."""
-    return left.identical_to(right)
+    measures = _measures(found)
+    unused = {name for name in _FACTORS if answers[name].null_count == answers.num_rows}
+    nothing = {name: ibis.null(MONEY_TYPE) for name, needs in _NEEDS.items() if needs <= unused}
+    return found.mutate(**(measures | nothing)).drop("is_idle", *_FACTORS)
 
 
 def kind_answers(engine: Engine, kinds: ibis.Table) -> ibis.Table:
@@ -111,6 +121,7 @@ def kind_answers(engine: Engine, kinds: ibis.Table) -> ibis.Table:
             ibis.null("string"),
         ),
         "is_idle": is_idle,
+        "accelerators_in_hour": _whole_accelerators(hours.cast(_FACTORS["hours_numerator"])),
         "hours_numerator": hours,
         "tb_month_factor": _where(found, STORAGE_CLASSES, found.unit_tb_months),
         "tb_second_factor": _where(found, STORAGE_CLASSES, found.unit_tb_seconds),
@@ -157,7 +168,7 @@ def _measures(charges: ibis.Table) -> dict[str, Any]:
     )
     number = quantity.cast("float64")
     accelerator_h = ibis.coalesce(
-        _whole_hours(quantity, charges.hours_numerator),
+        (quantity.try_cast("decimal(18, 6)") * charges.accelerators_in_hour).cast(MONEY_TYPE),
         _rounded(number * charges.hours_numerator.cast("float64") / SECONDS_PER_HOUR),
     )
     month_s = (
@@ -165,19 +176,25 @@ def _measures(charges: ibis.Table) -> dict[str, Any]:
     ).cast("float64")
     tb_month = quantity.try_cast("decimal(18, 9)") * charges.tb_month_factor
     nothing = ibis.null(MONEY_TYPE)
+    stored = ibis.coalesce(
+        tb_month.cast(MONEY_TYPE), _rounded(number * charges.tb_second_factor / month_s.nullif(0))
+    )
+    is_stored = charges.tb_month_factor.notnull() | charges.tb_second_factor.notnull()
+    # Engines work a branch out for its own rows only: most rows have most measures not.
+    measures = {
+        "x_accelerator_h": (charges.x_cost_class == "accelerator", accelerator_h),
+        "x_idle_accelerator_h": (charges.is_idle, accelerator_h),
+        "x_storage_tb_month": (is_stored, stored),
+        "x_requests": (
+            charges.request_factor.notnull(),
+            _whole(number * charges.request_factor),
+        ),
+        "x_transfer_bytes": (charges.byte_factor.notnull(), _whole(number * charges.byte_factor)),
+    }
     return {
         "x_estimated": ibis.literal(False),
         "x_price_label": ibis.null("string"),
-        "x_accelerator_h": ibis.ifelse(
-            charges.x_cost_class == "accelerator", accelerator_h, nothing
-        ),
-        "x_idle_accelerator_h": ibis.ifelse(charges.is_idle, accelerator_h, nothing),
-        "x_storage_tb_month": ibis.coalesce(
-            tb_month.cast(MONEY_TYPE),
-            _rounded(number * charges.tb_second_factor / month_s.nullif(0)),
-        ),
-        "x_requests": _whole(number * charges.request_factor),
-        "x_transfer_bytes": _whole(number * charges.byte_factor),
+        **{name: ibis.ifelse(has, value, nothing) for name, (has, value) in measures.items()},
     }
 
 
@@ -186,12 +203,11 @@ def _whole(value: Any) -> Any:
     return value.round().try_cast("int64").cast(MONEY_TYPE)
 
 
-def _whole_hours(quantity: Any, numerator: Any) -> Any:
-    """Exact where the unit is whole hours: then the accelerators in it are the factor."""
+def _whole_accelerators(numerator: Any) -> Any:
+    """The accelerators in a unit of whole hours: an exact factor; null where it is none."""
     accelerators = (numerator / SECONDS_PER_HOUR).cast("decimal(9, 4)")
     is_whole = accelerators.cast("float64") * SECONDS_PER_HOUR == numerator.cast("float64")
-    hours = quantity.try_cast("decimal(18, 6)") * accelerators
-    return ibis.ifelse(is_whole, hours.cast(MONEY_TYPE), ibis.null(MONEY_TYPE))
+    return ibis.ifelse(is_whole, accelerators, ibis.null("decimal(9, 4)"))
 
 
 def _describe(kinds: ibis.Table) -> ibis.Table:

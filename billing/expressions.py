@@ -6,6 +6,8 @@ from functools import reduce
 from typing import Any, Final
 
 import ibis
+import ibis.expr.operations as ops
+import pyarrow as pa
 
 from billing.adapters.layout import InstantStyle, Layout
 from billing.allocation_matching import FIELD_COLUMNS, TAG, WITHOUT_VALUE, values_of
@@ -152,6 +154,34 @@ def is_total_line(charges: ibis.Table) -> Any:
         for name in ("billing_account_id", "charge_category", "charge_period_start", "service_name")
     ]
     return reduce(lambda left, right: left & right, absent) & charges.billed_cost.notnull()
+
+
+def null_columns(table: ibis.Table) -> frozenset[str]:
+    """The columns of a selection that are stated to be null; nothing is computed."""
+    found = table.op()
+    values = found.values.items() if isinstance(found, ops.Project) else ()
+    return frozenset(name for name, value in values if _is_null(value))
+
+
+def _is_null(value: Any) -> bool:
+    while isinstance(value, ops.Cast):
+        value = value.arg
+    return isinstance(value, ops.Literal) and value.value is None
+
+
+def telling_columns(kinds: pa.Table) -> list[str]:
+    """A few columns that tell all kinds apart: a charge like a kind in these is of that kind.
+
+    They make a short join of a wide one. Each kind stands in the table once.
+    """
+    values = {name: len(kinds[name].unique()) for name in kinds.column_names}
+    most_first = sorted(values, key=lambda name: (-values[name], kinds[name].nbytes))
+    telling = most_first[:1]
+    for name in most_first[1:]:
+        if kinds.group_by(telling).aggregate([]).num_rows == kinds.num_rows:
+            break
+        telling.append(name)
+    return telling
 
 
 def spelled(charges: ibis.Table, spellings: Mapping[str, Mapping[str, str]]) -> ibis.Table:

@@ -14,6 +14,7 @@ from billing.columns import BY_NAME, CHARGE_COLUMNS
 from billing.expressions import (
     INSTANTS,
     is_total_line,
+    null_columns,
     spelled,
     typed_lines,
     with_billing_period,
@@ -50,6 +51,7 @@ class Reading:
     """Typed and classified charges, and what was odd about their texts."""
 
     charges: ibis.Table
+    empty_columns: frozenset[str] = frozenset()  # null in every row, by the formats
     rows_without_costs: int = 0  # usage that came without any cost
     notes: dict[str, Any] = field(default_factory=dict)
 
@@ -77,6 +79,7 @@ def read_charges(engine: Engine, files: Sequence[ReadFile]) -> Reading:
     charges = with_billing_period(spelled(found.charges, spellings))
     return Reading(
         charges=classify(engine, charges),
+        empty_columns=frozenset.intersection(*map(null_columns, parts)),
         rows_without_costs=counts["without_costs"],
         notes={
             "saw": sorted({file.layout.saw for file in files}),

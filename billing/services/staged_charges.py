@@ -8,6 +8,7 @@ import ibis
 
 from billing.amounts import plain
 from billing.cost_classes import OTHERWISE, UNMAPPED
+from billing.lake_tables import with_every_column
 from billing.pricing_usage import (
     PRICE_SCHEMA,
     estimated_costs,
@@ -16,9 +17,13 @@ from billing.pricing_usage import (
     unpriced,
 )
 from billing.reading import Reading
+from billing.records import COST_COLUMNS
 from lake.engine import Engine
 
 SHOWN: Final = 200
+PRICE_LABEL: Final = "x_price_label"
+READ_FROM_WORDS: Final = frozenset({"x_instance_type"})
+ESTIMATED: Final = frozenset({*COST_COLUMNS, PRICE_LABEL})
 SHOWN_UNCLASSIFIED: Final = 50
 
 
@@ -30,14 +35,15 @@ def written_charges(
     Usage that came without costs gets them from the price books, marked as estimated.
     """
     typed = folder / "charges.parquet"
-    engine.write(reading.charges, typed)
-    charges = engine.text_table(typed).drop("file_row_number")
+    unwritten = (reading.empty_columns - READ_FROM_WORDS) | {PRICE_LABEL}
+    engine.write(reading.charges.drop(*unwritten), typed)
+    charges = with_every_column(engine.text_table(typed).drop("file_row_number"))
     if not reading.rows_without_costs:
         return typed, charges
     prices = engine.small_table(price_lookup(organisation_id), PRICE_SCHEMA)
     priced = folder / "priced.parquet"
-    engine.write(estimated_costs(charges, prices), priced)
-    return priced, engine.text_table(priced).drop("file_row_number")
+    engine.write(estimated_costs(charges, prices).drop(*unwritten - ESTIMATED), priced)
+    return priced, with_every_column(engine.text_table(priced).drop("file_row_number"))
 
 
 def report_of(engine: Engine, reading: Reading, charges: ibis.Table) -> dict[str, Any]:

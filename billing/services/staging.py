@@ -141,6 +141,7 @@ def _store_slices(
     work: _Work, engine: Engine, charges: ibis.Table, *, typed: Path, dataset: Dataset
 ) -> list[StagedSlice]:
     """One immutable file for each billing month among the rows."""
+    written = engine.text_table(typed).drop("file_row_number")
     counted = charges.group_by("x_billing_period").agg(rows=charges.count())
     periods = {row["x_billing_period"]: row["rows"] for row in engine.rows(counted)}
     mains = _mains(work.delivery, periods)
@@ -148,11 +149,11 @@ def _store_slices(
     for period in sorted(periods):
         selected = charges.filter(charges.x_billing_period == period)
 
-        def write(target: Path, selected: ibis.Table = selected) -> None:
+        def write(target: Path, period: str = period) -> None:
             if len(periods) == 1:
                 target.hardlink_to(typed)
             else:
-                engine.write(selected, target)
+                engine.write(written.filter(written.x_billing_period == period), target)
 
         slice_id = uuid4()
         totals = totals_document(engine.rows(totals_by_currency(selected)))

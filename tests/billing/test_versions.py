@@ -223,7 +223,7 @@ def test_a_declined_delivery_changes_nothing_and_leaves_nothing():
     decline_delivery(operator(), delivery.pk)
 
     assert months() == {"2026-05": 3}
-    assert sweep_lake(grace_s=0) == {"scratch": 0, "slices": 1, "blobs": 0}
+    assert sweep_lake(grace_s=0) == {"scratch": 0, "slices": 1, "blobs": 0, "samples": 0}
     assert verify(organisation().pk) == []
 
 
@@ -283,7 +283,7 @@ def test_a_sweep_spares_what_is_in_use():
     imported(focus_csv(many("2026-05", 3)))
     before = roll_up()
 
-    assert sweep_lake(grace_s=0) == {"scratch": 0, "slices": 0, "blobs": 0}
+    assert sweep_lake(grace_s=0) == {"scratch": 0, "slices": 0, "blobs": 0, "samples": 0}
 
     assert roll_up() == before
     assert verify(organisation().pk) == []
