@@ -1,5 +1,7 @@
 """Any question gets one answer: roll-up, lake, rows and export add up to the same total."""
 
+import csv
+import io
 import random
 from dataclasses import replace
 from datetime import date
@@ -27,6 +29,9 @@ from billing.cost_selectors import cost_table, shelf_of
 from billing.exporting import export_charges
 from billing.lake_costs import costs_from_lake
 from billing.records import Basis
+from projects.models import Project
+from projects.records import Scope as Scopes
+from projects.records import TokenReach
 from tests import builders
 from tests.billing.builders import costing, focus_csv, imported, in_force, organisation, rule
 
@@ -217,3 +222,36 @@ def test_what_cannot_be_asked_names_the_part_that_is_wrong(part, asked):
         question_in(asked, Scope())
 
     assert refused.value.field == part
+
+
+def test_the_api_asks_the_same_questions_and_sends_the_same_file(books):
+    client = builders.with_token(builders.token(Scopes.READ_COSTS))
+    asked = {"group_by": "region_id", "filter": ["sub_account_id=a", "sub_account_id=c"]}
+    question = question_in(
+        {key: [one] if isinstance(one, str) else one for key, one in asked.items()}, Scope()
+    )
+    expected = cost_table(books, question)
+
+    answer = client.get("/api/v1/costs", asked).json()
+    export = client.get("/api/v1/charges/export", {"filter": asked["filter"], "as": "csv"})
+    refused = client.get("/api/v1/costs", {"filter": "colour=red"})
+
+    assert Decimal(answer["total"][0]["cost"]) == expected.total[0].cost
+    lines = list(csv.DictReader(io.StringIO(b"".join(export).decode())))
+    assert sum(Decimal(line["BilledCost"]) for line in lines) == expected.total[0].cost
+    assert refused.status_code == 400
+    stranger = builders.with_token(builders.token(Scopes.INGEST_POWER))
+    assert stranger.get("/api/v1/charges/export").status_code == 403
+
+
+def test_a_token_of_a_project_reads_that_projects_costs_only(books):
+    moe = Project.objects.get(slug="moe")
+    reach = TokenReach(project_slug="moe")
+    client = builders.with_token(builders.token(Scopes.READ_COSTS, reach=reach))
+    own = make_question(group_by=(), basis="billed", scope=Scope(project_id=moe.pk))
+
+    everything = client.get("/api/v1/costs").json()
+    other = client.get("/api/v1/charges/export", {"project": "dense"})
+
+    assert Decimal(everything["total"][0]["cost"]) == cost_table(books, own).total[0].cost
+    assert other.status_code == 404
