@@ -18,7 +18,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from billing.book_forms import InvoiceTotalForm
 from billing.doors import may_upload, require_upload
 from billing.finding_records import SpendFinding
-from billing.finding_selectors import spend_findings
+from billing.finding_selectors import billed_months, spend_findings
 from billing.finding_words import ASSUMPTIONS, WORDS
 from billing.invoice_selectors import reconciliations, view_totals
 from billing.records import Basis
@@ -32,7 +32,6 @@ from billing.version_selectors import (
     versions_of,
 )
 from billing.words import VIEW_NAMES
-from formulae.periods import InstantError, PeriodError, month_from_label
 from projects.access import actor_of, sees_unallocated
 from projects.records import Actor
 
@@ -147,22 +146,22 @@ def findings(request: HttpRequest) -> HttpResponse:
     """What the bills of a month show about waste, each with its price."""
     actor = actor_of(request)
     _require_all(actor)
-    month_on = _month(request, actor)
+    months = billed_months(actor.organisation_id)
+    asked = request.GET.get("month", "")
+    known = {f"{month:%Y-%m}": month for month in months}
+    month_on = known.get(asked, months[0] if months else None)
     found = spend_findings(actor.organisation_id, month_on=month_on) if month_on else []
+    through = billed_through(actor.organisation_id, None)
+    is_last = bool(month_on and through and through.replace(day=1) == month_on)
     context = {
+        "months": months,
         "month_on": month_on,
+        "is_unknown": bool(asked) and asked not in known,
+        "asked": asked,
+        "through": through if is_last else None,
         "findings": [_worded(one, month_on) for one in found if month_on],
     }
     return render(request, "billing/findings.html", context)
-
-
-def _month(request: HttpRequest, actor: Actor) -> date | None:
-    """The month that the address names, else the last one with charges."""
-    try:
-        return month_from_label(request.GET.get("month", "")).start.date()
-    except (InstantError, PeriodError):
-        last = billed_through(actor.organisation_id, None)
-        return last.replace(day=1) if last else None
 
 
 def _worded(one: SpendFinding, month_on: date) -> dict[str, Any]:

@@ -39,6 +39,12 @@ def spend_findings(organisation_id: UUID, *, month_on: date) -> list[SpendFindin
     )
 
 
+def billed_months(organisation_id: UUID) -> list[date]:
+    """The calendar months with charges, newest first."""
+    days = DailyCost.objects.filter(organisation_id=organisation_id)
+    return list(days.dates("day", "month", order="DESC"))
+
+
 def _lines(
     organisation_id: UUID,
     group_by: Sequence[str],

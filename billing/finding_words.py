@@ -31,14 +31,16 @@ WORDS: Final[Mapping[str, FindingWords]] = {
     "small_reads": FindingWords(
         title=_("Many small reads"),
         shows=_(
-            "{gets} GET requests against {stored_tb} TB stored; in shards of {shard_mb} MB the "
-            "whole store, read once a day, needs {needed}."
+            "{gets} GET requests against {tb_months} TB-months of objects; in shards of "
+            "{shard_mb} MB the whole store, read once a day, needs {needed}."
         ),
         do=_("Pack samples into shards (WebDataset, tar) and read them whole."),
     ),
     "hot_storage_unread": FindingWords(
         title=_("Hot storage that nobody read"),
-        shows=_("{resources} buckets with {stored_tb} TB in the hot tier had no GET request."),
+        shows=_(
+            "Buckets in the hot tier without a GET request: {resources}, {tb_months} TB-months."
+        ),
         do=_("Move them to infrequent access or an archive by a lifecycle rule."),
     ),
     "untagged": FindingWords(

@@ -17,7 +17,7 @@ SHARD_BYTES: Final = 256 * 10**6  # a WebDataset shard: 100 to 500 MB
 PASSES_A_MONTH: Final = 31  # the whole store read once a day
 LOGGING_GROWTH: Final = Decimal("1.2")
 INFREQUENT_SHARE: Final = Decimal("0.45")  # what infrequent access saves of hot object storage
-HOT_CLASSES: Final = ("storage_object", "storage_file")
+READ_BY_GET: Final = ("storage_object", "storage_object_infrequent")
 _NAT: Final = re.compile(r"nat ?gateway-bytes|natgateway-bytes|processed by nat|nat data", re.I)
 Amounts = dict[str, Decimal]
 
@@ -121,8 +121,11 @@ def _nat_bytes(lines: Sequence[SpendLine]) -> Iterable[SpendFinding]:
 
 
 def _small_reads(lines: Sequence[SpendLine]) -> Iterable[SpendFinding]:
-    """More GETs than the stored bytes need: shards of 256 MB, read whole once a day, need fewer."""
-    stored = _sum(line.storage_tb_month for line in _of_class(lines, *HOT_CLASSES))
+    """More GETs than the stored bytes need: shards of 256 MB, read whole once a day, need fewer.
+
+    A TB that is stored for the month is one TB-month, so a month in part needs fewer passes too.
+    """
+    stored = _sum(line.storage_tb_month for line in _of_class(lines, *READ_BY_GET))
     if not stored:
         return
     shards = divide(EXACT.multiply(stored, Decimal(BYTES_PER_TB)), Decimal(SHARD_BYTES))
@@ -141,7 +144,7 @@ def _small_reads(lines: Sequence[SpendLine]) -> Iterable[SpendFinding]:
             saving=EXACT.multiply(cost, 1 - share),
             facts={
                 "gets": _text(gets),
-                "stored_tb": _text(stored, digits=3),
+                "tb_months": _text(stored, digits=3),
                 "needed": _text(needed),
                 "shard_mb": str(SHARD_BYTES // 10**6),
             },
@@ -170,7 +173,7 @@ def _unread(hot: Sequence[SpendLine]) -> Iterable[SpendFinding]:
                 currency=currency,
                 cost=cost,
                 saving=EXACT.multiply(cost, INFREQUENT_SHARE),
-                facts={"resources": str(len(names)), "stored_tb": _text(stored, digits=3)},
+                facts={"resources": str(len(names)), "tb_months": _text(stored, digits=3)},
                 assumption="infrequent_access",
                 filters=(
                     "x_cost_class=storage_object",

@@ -15,7 +15,7 @@ from django.utils.translation import gettext as _
 from billing.adapters import AUTO
 from billing.amounts import totals_document
 from billing.expressions import totals_by_currency
-from billing.models import Delivery
+from billing.models import Delivery, DeliveryFile
 from billing.reading import read_charges
 from billing.recognition import dataset_of, recognised, settled
 from billing.records import DATASET, ChargesRefusedError, Dataset
@@ -123,6 +123,7 @@ def _stage(work: _Work) -> Staged:
         except TooLargeError as error:
             raise ChargesRefusedError("too_large", str(error)) from error
     report["same_content"] = parsed.same_content
+    report["also_from"] = _other_sources(work.delivery)
     report["periods"] = [
         {"period": item.period, "rows": item.rows, "is_main": item.is_main} for item in slices
     ]
@@ -135,6 +136,18 @@ def _stage(work: _Work) -> Staged:
         report=report,
         rows_by_file=parsed.rows_by_file,
     )
+
+
+def _other_sources(delivery: Delivery) -> list[str]:
+    """The sources from which a file of these bytes is published too: then it counts twice."""
+    hashes = delivery.files.values_list("sha256", flat=True)
+    twins = DeliveryFile.objects.filter(
+        organisation_id=delivery.organisation_id,
+        sha256__in=list(hashes),
+        delivery__state=Delivery.State.PUBLISHED,
+    ).exclude(delivery__source_id=delivery.source_id)
+    names = twins.values_list("delivery__source__name", flat=True)
+    return sorted(names.distinct())
 
 
 def _store_slices(

@@ -145,7 +145,8 @@ def test_findings_state_what_waste_costs_and_what_would_be_saved():
     assert found["idle_capacity"].cost == 110
     assert found["idle_capacity"].facts["hours"] == "16.0"
     assert found["hot_storage_unread"].saving == Decimal("4.50")  # 45 % of bucket-b's 10
-    # two TB are 7,812.5 shards of 256 MB: read once a day, 242,187.5 GETs instead of a billion
+    assert found["hot_storage_unread"].facts["tb_months"] == "1.000"
+    # two TB-months are 7,812.5 shards of 256 MB: read once a day, 242,187.5 GETs instead of a billion
     assert round(found["small_reads"].saving, 9) == 400 * (1 - Decimal("242187.5") / 10**9)
     assert found["untagged"].facts["percent"] == "100"
 
@@ -176,3 +177,5 @@ def test_the_pages_show_the_books():
     page = client.get(reverse("period_versions", args=[period.pk]), {"from": "1", "to": "2"})
     assert "0.2 USD" in page.content.decode()
     assert client.get(reverse("findings")).status_code == 200
+    elsewhere = client.get(reverse("findings"), {"month": "2020-01"}).content.decode()
+    assert "There are no charges in 2020-01" in elsewhere

@@ -112,3 +112,11 @@ def test_files_that_add_name_no_month():
                 adds=True,
             ),
         )
+
+
+def test_the_same_bytes_from_another_source_are_named():
+    imported(FIRST, source="aws")
+
+    delivery = imported(FIRST, source="default")
+
+    assert delivery.report["also_from"] == ["aws"]

@@ -155,6 +155,10 @@ def _in_words(delivery: Delivery, receipt: Receipt) -> str:
         lines.append(
             "  months: " + ", ".join(f"{one['period']} ({one['rows']})" for one in periods)
         )
+    if twins := report.get("also_from"):
+        lines.append(
+            "  CAREFUL: the same bytes are published from " + ", ".join(twins) + ": they count twice"
+        )
     if unknown := report.get("unknown_columns"):
         lines.append("  unknown columns, kept: " + ", ".join(unknown))
     return "\n".join(lines)
