@@ -13,7 +13,7 @@ from uuid import UUID
 
 import ibis
 
-from billing.allocation_matching import rules_for_source
+from billing.allocation_matching import name_sources, position_of, rules_for_source
 from billing.allocation_shares import Shares
 from billing.class_reasons import deciding_rule
 from billing.cost_classes import ClassRule
@@ -22,7 +22,6 @@ from billing.expressions import allocated
 from billing.lake_costs import given_to, is_wanted, kept
 from billing.lake_tables import with_every_column
 from billing.records import RuleRecord
-from lake import store
 from lake.engine import Engine, open_duckdb
 
 _LISTED: Final = (
@@ -81,17 +80,19 @@ def charge_rows(stack: Stack, question: CostQuestion, *, limit: int, offset: int
     if not stack.slices:
         return Rows(rows=[], count=0)
     with open_duckdb() as engine:
-        parts = [_listed(engine, one, stack, question) for one in stack.slices]
+        parts = [_listed(engine, pile, stack, question) for pile in _piles(stack)]
         found = reduce(lambda left, right: left.union(right), parts)
         count = engine.rows(found.aggregate(count=found.count()))[0]["count"]
-        order = [found.cost.desc(nulls_first=False), found.slice_id, found.number]
+        order = [found.cost.desc(nulls_first=False), found.place, found.number]
         rows = engine.rows(found.order_by(order).limit(limit, offset=offset))
     weights = {
         source: _wanted_shares(stack, source, question)
         for source in {one.source for one in stack.slices}
     }
     for row in rows:
-        row["share"] = weights[row["source"]].get(row["rule_position"])
+        one = stack.slices[row.pop("place")]
+        row["slice_id"] = str(one.slice_id)
+        row["share"] = weights[one.source].get(row["rule_position"])
     return Rows(rows=rows, count=count)
 
 
@@ -107,14 +108,13 @@ def find_charge(stack: Stack, number: int) -> FoundCharge | None:
     (one,) = stack.slices
     rules = rules_for_source(stack.rules, one.source)
     with open_duckdb() as engine:
-        charges = allocated(_numbered(engine, one), rules)
-        charge = charges.filter(charges.number == number)
-        found = engine.rows(charge)
-        if not found:
+        charges = _numbered(engine, [one])
+        charge = engine.arrow(charges.filter(charges.number == number).drop("file_number"))
+        if not charge.num_rows:
             return None
-        class_rule = deciding_rule(engine, charge)
-    values = found[0]
-    position = values.pop("rule_position")
+        class_rule = deciding_rule(engine, ibis.memtable(charge))
+    (values,) = charge.to_pylist()
+    position = position_of(values, rules)
     targets = Shares(rules).targets(position)
     return FoundCharge(
         values=values,
@@ -124,29 +124,41 @@ def find_charge(stack: Stack, number: int) -> FoundCharge | None:
     )
 
 
-def _numbered(engine: Engine, one: SliceFile) -> ibis.Table:
-    """The charges of a slice with their rows; a column that it lacks is null."""
-    table = engine.text_table(store.resolve(one.path))
+def _piles(stack: Stack) -> list[list[tuple[int, SliceFile]]]:
+    """The slices, with their places on the stack, that are read in one go: the same rules hold."""
+    apart = name_sources(stack.rules)
+    found: dict[str, list[tuple[int, SliceFile]]] = {}
+    for place, one in enumerate(stack.slices):
+        found.setdefault(one.source if apart else "", []).append((place, one))
+    return list(found.values())
+
+
+def _numbered(engine: Engine, slices: Sequence[SliceFile]) -> ibis.Table:
+    """The charges of slices with their rows; a column that a slice lacks is null."""
+    table = engine.numbered_table([one.path for one in slices])
     return with_every_column(table.rename(number="file_row_number"))
 
 
-def _listed(engine: Engine, one: SliceFile, stack: Stack, question: CostQuestion) -> ibis.Table:
-    """The slice's charges that the question is about."""
-    charges = kept(_numbered(engine, one), question)
-    charges = allocated(charges, rules_for_source(stack.rules, one.source))
-    shares = _wanted_shares(stack, one.source, question)
+def _listed(
+    engine: Engine, pile: Sequence[tuple[int, SliceFile]], stack: Stack, question: CostQuestion
+) -> ibis.Table:
+    """The pile's charges that the question is about."""
+    source = pile[0][1].source
+    charges = kept(_numbered(engine, [one for _place, one in pile]), question)
+    charges = allocated(charges, rules_for_source(stack.rules, source))
+    shares = _wanted_shares(stack, source, question)
     wanted = charges.rule_position.isin([one for one in shares if one is not None])
     wanted = wanted.fill_null(False)
     if None in shares:
         wanted = wanted | charges.rule_position.isnull()
     charges = charges.filter(wanted)
+    places = ibis.literal([place for place, _one in pile], "array<int64>")
     return charges.select(
         *_LISTED,
         "number",
         "rule_position",
         cost=charges[question.basis.column],
-        slice_id=ibis.literal(str(one.slice_id)),
-        source=ibis.literal(one.source),
+        place=places[charges.file_number],
     )
 
 

@@ -7,7 +7,7 @@ from typing import Final
 from uuid import UUID
 
 from django.conf import settings
-from django.db.models import Max
+from django.db.models import Exists, Max, OuterRef, QuerySet
 
 from billing.adapters import JSON_COLUMNS, LIST_COLUMNS
 from billing.allocation_selectors import newest_rule_set, rules_of
@@ -18,6 +18,7 @@ from billing.dataset_choice import chosen_versions, cost_from
 from billing.models import (
     BillingPeriod,
     ChargeSlice,
+    DailyCost,
     Delivery,
     DeliveryFile,
     InvoiceTotal,
@@ -56,8 +57,20 @@ def stack_of(organisation_id: UUID, question: CostQuestion) -> Stack:
     """The slices whose charges make up a question's cost."""
     published = published_versions(organisation_id, question.as_of)
     versions = chosen_versions(published, cost_from(question.basis))
+    if question.as_of is None:
+        versions = versions.filter(Exists(_days_of(question)))
     slices = ChargeSlice.objects.filter(versions__in=versions).distinct().order_by("path")
     return _stack(organisation_id, list(slices.select_related("period__source")))
+
+
+def _days_of(question: CostQuestion) -> QuerySet[DailyCost]:
+    """The roll-up's rows of a version on the question's days; a version without has no charges."""
+    days = DailyCost.objects.filter(version=OuterRef("pk"))
+    if question.start_on is not None:
+        days = days.filter(day__gte=question.start_on)
+    if question.end_on is not None:
+        days = days.filter(day__lt=question.end_on)
+    return days
 
 
 def stack_of_one(one: ChargeSlice) -> Stack:

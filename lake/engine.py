@@ -38,6 +38,13 @@ class Engine(Protocol):
     def text_table(self, path: Path) -> ibis.Table:
         """A table over a scratch file; `file_row_number` counts its rows from 0."""
 
+    def numbered_table(self, paths: Sequence[str]) -> ibis.Table:
+        """A table over stored files, as `table` gives it, that knows where each row lies.
+
+        `file_number` is the file's place among the paths, `file_row_number` the row's in its file;
+        both count from 0.
+        """
+
     def small_table(
         self, rows: Sequence[Mapping[str, Any]], schema: Mapping[str, str]
     ) -> ibis.Table:
@@ -121,6 +128,15 @@ class _Duckdb:
         return self.connection.read_parquet(
             str(scratch_file(path)), file_row_number=True, hive_partitioning=False
         )
+
+    def numbered_table(self, paths: Sequence[str]) -> ibis.Table:
+        held = files.held([store.checked(path) for path in paths], folder=self.folder)
+        names = [str(name) for name in held]
+        rows = self.connection.read_parquet(
+            names, union_by_name=True, hive_partitioning=False, file_row_number=True, filename=True
+        )
+        places = ibis.literal(names, "array<string>")
+        return rows.mutate(file_number=places.index(rows.filename)).drop("filename")
 
     def small_table(
         self, rows: Sequence[Mapping[str, Any]], schema: Mapping[str, str]

@@ -12,7 +12,7 @@ import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, reduce
 from pathlib import Path
 from typing import Any, Final
 from uuid import uuid4
@@ -128,6 +128,18 @@ class _Spark:
         frame = self.session.read.parquet(_uri(scratch_file(path)))
         number = col("_metadata.row_index").alias("file_row_number")
         return self._view(frame.select("*", number))
+
+    def numbered_table(self, paths: Sequence[str]) -> ibis.Table:
+        from pyspark.sql.functions import col, lit
+
+        row = col("_metadata.row_index").alias("file_row_number")
+        names = files.held([store.checked(path) for path in paths], folder=self.folder)
+        frames = [
+            self.session.read.parquet(_uri(name)).select("*", row, lit(place).alias("file_number"))
+            for place, name in enumerate(names)
+        ]
+        whole = reduce(lambda left, right: left.unionByName(right, True), frames)
+        return self._view(whole)
 
     def small_table(
         self, rows: Sequence[Mapping[str, Any]], schema: Mapping[str, str]
