@@ -24,7 +24,7 @@ from billing.services import (
     receive_files,
     upload_slot,
 )
-from projects.access import actor_of, require_scope
+from projects.access import actor_of, require_scope, sees_unallocated
 from projects.idempotency import idempotent
 from projects.records import Actor, Scope
 
@@ -52,6 +52,7 @@ class UploadDocument(serializers.Serializer[Any]):
     period = serializers.ListField(child=serializers.CharField(max_length=7), required=False)
     confirm_shrink = serializers.BooleanField(default=False)
     adds = serializers.BooleanField(default=False)
+    again = serializers.BooleanField(default=False)
 
 
 class ImportsView(APIView):
@@ -114,6 +115,7 @@ def _wish(wanted: dict[str, Any]) -> NewDelivery:
         bill_format=wanted["format"],
         confirm_shrink=wanted["confirm_shrink"],
         adds=wanted["adds"],
+        again=wanted["again"],
     )
 
 
@@ -127,9 +129,15 @@ def _refused(refusal: ChargesRefusedError) -> Response:
 def _visible(actor: Actor, delivery: Any, *, already_imported: bool) -> dict[str, Any]:
     """The delivery's document, without the amounts that the caller may not see."""
     document = import_document(delivery, already_imported=already_imported)
-    if sees_totals(actor, delivery):
+    if not sees_totals(actor, delivery):
+        return {**document, "totals": None, "report": None}
+    if sees_unallocated(actor):
         return document
-    return {**document, "totals": None, "report": None}
+    shrinking = [
+        {name: value for name, value in month.items() if name != "totals"}
+        for month in delivery.report.get("shrinking", [])
+    ]
+    return {**document, "report": {**delivery.report, "shrinking": shrinking}}
 
 
 class ImportView(APIView):

@@ -17,6 +17,7 @@ def import_document(delivery: Delivery, *, already_imported: bool) -> dict[str, 
         "state": delivery.state,
         "job": str(delivery.job_id) if delivery.job_id else None,
         "already_imported": already_imported,
+        "in_force": is_in_force(delivery),
         "batches": [
             {
                 "file": file.name,
@@ -37,6 +38,14 @@ def import_document(delivery: Delivery, *, already_imported: bool) -> dict[str, 
         "report": delivery.report,
         "refusal": delivery.refusal,
     }
+
+
+def is_in_force(delivery: Delivery) -> bool | None:
+    """Whether all of a published delivery is what readers see; None while it is not published."""
+    if delivery.state != Delivery.State.PUBLISHED:
+        return None
+    live = delivery.slices.filter(versions__published_period__isnull=False).distinct()
+    return live.count() == delivery.slices.count()
 
 
 def cost_document(table: CostTable) -> dict[str, Any]:

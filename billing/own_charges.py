@@ -83,10 +83,16 @@ def own_charges(month: str, days: Sequence[MeteredDay], card: OwnRateCard) -> by
     _check_card(card)
     period = month_from_label(month)
     rows: list[Mapping[str, str]] = []
+    hours: dict[tuple[date, str], Decimal] = {}
     for number, one in enumerate(sorted(days, key=_order), start=1):
         if not period.start.date() <= one.day < period.end.date():
             raise _wrong(number, "day", f"{one.day} is outside {month}")
         _check_day(number, one)
+        place = (one.day, one.device_id)
+        hours[place] = hours.get(place, Decimal(0)) + one.used_h + one.idle_h
+        if hours[place] > LONGEST_DAY_H:
+            reason = "used and idle hours of one device's day exceed 24"
+            raise _wrong(number, "used_h", f"{reason}: {one.device_id}, {one.day}")
         rows += _of_day(one, card)
     rows += _of_month(card, period.start.date().isoformat())
     if not rows:
@@ -125,8 +131,6 @@ def _check_day(number: int, one: MeteredDay) -> None:
         value = getattr(one, name)
         if value is not None and (not value.is_finite() or value < 0):
             raise _wrong(number, name, f"it cannot be {value}")
-    if one.used_h + one.idle_h > LONGEST_DAY_H:
-        raise _wrong(number, "used_h", "used and idle hours of one device's day exceed 24")
 
 
 def _wrong(number: int, name: str, reason: str) -> ChargesRefusedError:

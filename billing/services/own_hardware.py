@@ -44,5 +44,7 @@ def charge_own_hardware(
             files=[IncomingFile(name=f"own-hardware-{month}.csv", chunks=[content])],
             periods=(month,),
             bill_format=FOCUS.name,
+            confirm_shrink=True,  # the records are the month's whole word
+            again=True,
         ),
     )

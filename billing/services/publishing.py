@@ -190,6 +190,7 @@ def _publish(delivery: Delivery, plan: "_Plan") -> None:
     delivery.state = Delivery.State.PUBLISHED
     delivery.report["left_out"] = plan.left_out
     delivery.report["added_to"] = plan.added_to
+    delivery.report["dropped"] = plan.dropped
     _save(delivery)
     actor = system_actor(delivery.organisation_id, delivery.received_by)
     after = {"rows": delivery.rows, "totals": delivery.totals, "periods": changed}
@@ -210,6 +211,7 @@ class _Plan:
         self._wanted: dict[int, tuple[BillingPeriod, list[ChargeSlice]]] = {}
         self.left_out: list[str] = []
         self.added_to: list[dict[str, Any]] = []
+        self.dropped: list[dict[str, Any]] = []
         slices = _slices_of(delivery)
         mains = [item for item in slices if item.is_main]
         replaced = {one for item in mains for one in self._place_main(item)}
@@ -236,6 +238,11 @@ class _Plan:
             self.left_out.append(str(item.period))
             return set()
         self._wanted[item.period.pk] = (item.period, [item, *newer])
+        self.dropped += [
+            {"period": str(item.period), "rows": one.rows, "of": str(one.delivery_id)}
+            for one in live
+            if not one.is_main and one not in newer
+        ]
         return {one.delivery_id for one in live if one.is_main}
 
     def _add(self, item: ChargeSlice) -> None:

@@ -9,6 +9,7 @@ from uuid import UUID
 
 from django.core.exceptions import ValidationError
 from django.db import transaction
+from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from billing.adapters import AUTO, FORMATS
@@ -48,6 +49,7 @@ class NewDelivery:
     periods: Sequence[str] = ()
     bill_format: str = AUTO
     confirm_shrink: bool = False
+    again: bool = False  # publish known bytes again where others have replaced them since
     adds: bool = False  # a further part of an export: its rows join the months, replacing nothing
     source: Source | None = None
     version_at: datetime | None = None
@@ -80,7 +82,7 @@ def receive_files(actor: Actor, wish: NewDelivery) -> Receipt:
         content = _content_of(received)
         known = _same_bytes(source, content)
         if known is not None:
-            if _is_back(known, wish):
+            if wish.again or _is_back(known, wish):
                 return _publish_again(known, wish)
             return _known(known, wish)
         for file in received:
@@ -165,14 +167,16 @@ def _is_back(delivery: Delivery, wish: NewDelivery) -> bool:
 def _publish_again(delivery: Delivery, wish: NewDelivery) -> Receipt:
     """Let known bytes be the newest state again; what they mean is stored already."""
     delivery = Delivery.objects.select_for_update(of=("self",)).get(pk=delivery.pk)
-    delivery.version_at, delivery.origin = wish.version_at, dict(wish.origin)
+    if not wish.again:
+        delivery.version_at, delivery.origin = wish.version_at, dict(wish.origin)
     gone = ChargeSlice.objects.filter(delivery=delivery, is_main=True).exclude(
         versions__published_period__isnull=False
     )
     is_again = delivery.state == Delivery.State.PUBLISHED and gone.exists()
     if is_again:
-        delivery.state = Delivery.State.RECEIVED
-    delivery.save(update_fields=["version_at", "origin", "state"])
+        delivery.state, delivery.received_at = Delivery.State.RECEIVED, timezone.now()
+        delivery.confirm_shrink = delivery.confirm_shrink or wish.confirm_shrink
+    delivery.save(update_fields=["version_at", "origin", "state", "received_at", "confirm_shrink"])
     if is_again:
         ask_for_staging(delivery)
     return Receipt(delivery_id=delivery.pk, job_id=_job_of(delivery), already_imported=not is_again)

@@ -110,3 +110,17 @@ def test_a_rate_card_without_a_life_is_refused():
     )
     with pytest.raises(ChargesRefusedError, match="life_years"):
         charged(metered(), card=card)
+
+
+def test_going_back_to_earlier_records_restates_the_month_too():
+    first = metered()
+    charged(first)
+    charged(metered(used_h=Decimal(10), idle_h=Decimal(0)))
+    charged(first)
+
+    assert total() == Decimal(24) + Decimal("1.240") + Decimal("1000.10")
+
+
+def test_a_device_has_no_more_than_a_day_a_day():
+    with pytest.raises(ChargesRefusedError, match="exceed 24"):
+        charged(metered(), metered(run_key="run-8"))

@@ -6,6 +6,7 @@ import pytest
 from django.core.exceptions import ValidationError
 from django.urls import reverse
 
+from billing.documents import is_in_force
 from billing.models import Delivery
 from billing.services import IncomingFile, NewDelivery, receive_files
 from jobs.services import run_job
@@ -120,3 +121,48 @@ def test_the_same_bytes_from_another_source_are_named():
     delivery = imported(FIRST, source="default")
 
     assert delivery.report["also_from"] == ["aws"]
+
+
+def handed_in(content: bytes, *, again: bool = False) -> Delivery:
+    receipt = receive_files(
+        operator(),
+        NewDelivery(
+            source_name="aws",
+            files=[IncomingFile(name="x.csv", chunks=[content])],
+            again=again,
+            confirm_shrink=True,
+        ),
+    )
+    run_job(receipt.job_id)
+    return Delivery.objects.get(pk=receipt.delivery_id)
+
+
+def test_earlier_bytes_stay_replaced_unless_somebody_puts_them_back():
+    old, new = focus_csv([on_day(1, "101")]), focus_csv([on_day(1, "61")])
+    handed_in(old)
+    handed_in(new)
+
+    assert is_in_force(handed_in(old)) is False
+    assert total() == 61
+
+    assert is_in_force(handed_in(old, again=True)) is True
+    assert total() == 101
+
+
+def test_rows_that_a_whole_month_drops_are_named():
+    may = [on_day(1, "1") for _ in range(60)]
+    april = {
+        "BillingPeriodStart": "2026-04-01T00:00:00Z",
+        "BillingPeriodEnd": "2026-05-01T00:00:00Z",
+    }
+    april |= {
+        "ChargePeriodStart": "2026-04-02T00:00:00Z",
+        "ChargePeriodEnd": "2026-04-03T00:00:00Z",
+    }
+    handed_in(focus_csv([*may, costing("0.5", **april)]))
+
+    whole = handed_in(focus_csv([costing("2", **april) for _ in range(60)]))
+
+    assert total() == 180
+    (dropped,) = whole.report["dropped"]
+    assert (dropped["period"], dropped["rows"]) == ("2026-04", 1)

@@ -10,7 +10,7 @@ from django.core.exceptions import ValidationError
 from django.core.management.base import CommandError, CommandParser
 
 from billing.adapters import AUTO, FORMATS
-from billing.documents import import_document
+from billing.documents import import_document, is_in_force
 from billing.models import Delivery
 from billing.records import ChargesRefusedError
 from billing.selectors import delivery_by_id
@@ -52,6 +52,11 @@ class Command(JsonCommand):
             help="the files are a further part of an export: add their rows, replace no month",
         )
         parser.add_argument(
+            "--again",
+            action="store_true",
+            help="publish bytes that were imported before once more, where others replaced them",
+        )
+        parser.add_argument(
             "--confirm-shrink",
             action="store_true",
             help="publish even if a published month then holds fewer rows",
@@ -79,6 +84,7 @@ def _receive(actor: Actor, options: dict[str, Any]) -> Receipt:
         bill_format=options["format"],
         confirm_shrink=options["confirm_shrink"],
         adds=options["add"],
+        again=options["again"],
     )
     try:
         return receive_files(actor, wish)
@@ -146,6 +152,8 @@ def _in_words(delivery: Delivery, receipt: Receipt) -> str:
     head = f"{delivery.source.name}: {delivery.rows} rows, {delivery.get_state_display()}"
     if receipt.already_imported:
         head += " (these bytes were imported before: nothing new)"
+        if is_in_force(delivery) is False:
+            head += "\n  CAREFUL: other deliveries have replaced them since; --again puts them back"
     lines = [head] if delivery.rows is not None else []
     lines += [
         f"  {entry['currency']}: billed {entry['billed_cost']}, effective {entry['effective_cost']}"
@@ -157,7 +165,9 @@ def _in_words(delivery: Delivery, receipt: Receipt) -> str:
         )
     if twins := report.get("also_from"):
         lines.append(
-            "  CAREFUL: the same bytes are published from " + ", ".join(twins) + ": they count twice"
+            "  CAREFUL: the same bytes are published from "
+            + ", ".join(twins)
+            + ": they count twice"
         )
     if unknown := report.get("unknown_columns"):
         lines.append("  unknown columns, kept: " + ", ".join(unknown))
