@@ -25,7 +25,7 @@ from django.db.models.functions import TruncMonth
 from billing.allocation_selectors import newest_rule_set, rules_of
 from billing.cost_questions import CostQuestion, Filter, Scope, make_question
 from billing.cost_records import MEASURES, CostRow, CostTable, CurrencyTotal, merged, total_of
-from billing.dataset_choice import MEASURES_FROM, chosen_versions, cost_from, knows_cost
+from billing.dataset_choice import chosen_versions, cost_from, knows_cost, measure_from
 from billing.lake_costs import Book, Shelf, costs_from_lake
 from billing.models import BillingPeriod, DailyCost, PeriodVersion
 from billing.published_selectors import changed_since, published_versions, slice_paths
@@ -162,10 +162,11 @@ def shelf_of(organisation_id: UUID, question: CostQuestion) -> Shelf:
 
 def _books(published: QuerySet[PeriodVersion], basis: Basis) -> tuple[Book, ...]:
     """The versions that are read for the cost of a basis, for measures, or for both."""
-    for_cost, for_measures = (
-        frozenset(chosen_versions(published, dataset).values_list("pk", flat=True))
-        for dataset in (cost_from(basis), MEASURES_FROM)
-    )
+    chosen = {
+        dataset: frozenset(chosen_versions(published, dataset).values_list("pk", flat=True))
+        for dataset in Dataset
+    }
+    for_cost = chosen[cost_from(basis)]
     paths = slice_paths(published)
     versions = published.select_related("period__source")
     return tuple(
@@ -173,11 +174,13 @@ def _books(published: QuerySet[PeriodVersion], basis: Basis) -> tuple[Book, ...]
             source=version.period.source.name,
             paths=paths[version.pk],
             for_cost=version.pk in for_cost,
-            for_measures=version.pk in for_measures,
+            measures=frozenset(
+                name for name in MEASURES if version.pk in chosen[measure_from(name)]
+            ),
             knows_cost=knows_cost(version.period.dataset, basis),
         )
         for version in versions.order_by("period__start", "pk")
-        if version.pk in paths and version.pk in for_cost | for_measures
+        if version.pk in paths and any(version.pk in some for some in chosen.values())
     )
 
 
@@ -224,12 +227,13 @@ def _from_roll_up(organisation_id: UUID, question: CostQuestion) -> list[CostRow
 
 
 def _sums(organisation_id: UUID, basis: Basis, *, has_second: bool) -> dict[str, Any]:
-    """The sums of a group: cost and rows from one book of each month, measures from one book."""
-    for_cost, for_measures, known = Q(), Q(), Q()
+    """The sums of a group: cost and rows from one book of each month, each measure from one."""
+    for_cost, known = Q(), Q()
+    read = dict.fromkeys(Dataset, Q())
     if has_second:
         published = published_versions(organisation_id)
-        for_cost = Q(version__in=chosen_versions(published, cost_from(basis)))
-        for_measures = Q(version__in=chosen_versions(published, MEASURES_FROM))
+        read = {one: Q(version__in=chosen_versions(published, one)) for one in Dataset}
+        for_cost = read[cost_from(basis)]
         stated = [dataset for dataset in Dataset if knows_cost(dataset, basis)]
         known = for_cost & Q(dataset__in=stated)
     return {
@@ -237,7 +241,7 @@ def _sums(organisation_id: UUID, basis: Basis, *, has_second: bool) -> dict[str,
         "known": Count(basis.column, filter=known or None),
         "groups": Count("pk", filter=for_cost or None),
         "sum_rows": Sum("rows", filter=for_cost or None),
-        **{f"sum_{name}": Sum(name, filter=for_measures or None) for name in MEASURES},
+        **{f"sum_{name}": Sum(name, filter=read[measure_from(name)] or None) for name in MEASURES},
     }
 
 

@@ -1,9 +1,10 @@
 """Which book of a month answers which question, where a source delivers two: the one place.
 
 A month may have a billed and an amortised book side by side. Effective cost is read from the
-amortised one where there is one, everything else from the billed one where there is one: no charge
-counts twice. Where only the other book is there, it is read; an amortised book knows no cost but
-the effective one, so other costs of such a month are unknown, not zero.
+amortised one where there is one, and so are idle hours: what a commitment left unused is a line of
+that book only. Everything else is read from the billed one where there is one: no charge counts
+twice. Where only the other book is there, it is read; an amortised book knows no cost but the
+effective one, so other costs of such a month are unknown, not zero.
 """
 
 from typing import Final
@@ -13,7 +14,12 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 from billing.models import PeriodVersion
 from billing.records import Basis, Dataset
 
-MEASURES_FROM: Final = Dataset.BILLED
+MEASURED_IN_AMORTISED: Final = frozenset({"idle_accelerator_h"})
+
+
+def measure_from(name: str) -> Dataset:
+    """The book that is read for a measure where a month has both."""
+    return Dataset.AMORTISED if name in MEASURED_IN_AMORTISED else Dataset.BILLED
 
 
 def cost_from(basis: Basis) -> Dataset:

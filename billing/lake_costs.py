@@ -23,7 +23,7 @@ class Book:
     source: str
     paths: tuple[str, ...]
     for_cost: bool = True
-    for_measures: bool = True
+    measures: frozenset[str] = frozenset(MEASURES)
     knows_cost: bool = True
 
 
@@ -68,7 +68,7 @@ def pools(shelf: Shelf, *, allocating: bool) -> list[Pool]:
     by_month = allocating and bool(Shares(shelf.rules).split_positions)
     found: dict[tuple[Any, ...], list[Book]] = {}
     for index, book in enumerate(shelf.books):
-        treatment = (book.for_cost, book.for_measures, book.knows_cost)
+        treatment = (book.for_cost, book.measures, book.knows_cost)
         apart = index if by_month else (book.source if by_source else None)
         found.setdefault((treatment, apart), []).append(book)
     return [
@@ -108,7 +108,7 @@ def _sums(engine: Engine, pool: Pool, question: CostQuestion) -> Iterator[Mappin
         cost=_cost(charges, pool.book, question),
         rows=charges.count() if pool.book.for_cost else ibis.literal(0),
         **{
-            name: charges[column].sum() if pool.book.for_measures else ibis.null(MONEY_TYPE)
+            name: charges[column].sum() if name in pool.book.measures else ibis.null(MONEY_TYPE)
             for name, column in MEASURES.items()
         },
     )
@@ -118,6 +118,8 @@ def _sums(engine: Engine, pool: Pool, question: CostQuestion) -> Iterator[Mappin
     if question.needs_allocation:
         rows = list(shared_parts(rows, shares, groups=keys, measures=("cost", *MEASURES)))
     for row in rows:
+        if not pool.book.for_cost and not _has_measures(row):
+            continue  # a book that is read for measures only, and here has none
         yield {**{name: row[ours] for ours, name in names.items()}, "sums": row}
 
 

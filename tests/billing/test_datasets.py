@@ -7,6 +7,9 @@ import pytest
 from django.db import transaction
 
 from billing.checks import verify
+from billing.cost_questions import Scope, make_question
+from billing.cost_selectors import cost_table, shelf_of
+from billing.lake_costs import costs_from_lake
 from billing.models import BillingPeriod, DailyCost
 from billing.records import Dataset
 from billing.selectors import cost_by_day, costs_grouped
@@ -27,6 +30,14 @@ BILLED = [
     ),
 ]
 AMORTISED = [charge(BilledCost="", EffectiveCost="40", Tags='{"team": "x"}', **USAGE)]
+IDLE = charge(
+    BilledCost="",
+    EffectiveCost="20",
+    CommitmentDiscountId="reservation-1",
+    CommitmentDiscountStatus="Unused",
+    Tags='{"team": "x"}',
+    **USAGE,
+)
 VIEWS = (["service_name"], ["tag:team"])
 
 
@@ -56,6 +67,15 @@ def answer(basis, group_by):
     )
     (total,) = table.total
     return total.cost, total.accelerator_h, total.rows
+
+
+def idle_h(basis, group_by):
+    """Total idle accelerator-hours, whatever way they are asked."""
+    table = costs_grouped(
+        organisation().pk, group_by=group_by, basis=basis, include_unallocated=True
+    )
+    (total,) = table.total
+    return total.idle_accelerator_h
 
 
 @pytest.mark.parametrize("group_by", VIEWS)
@@ -95,6 +115,45 @@ def test_an_amortised_book_that_comes_later_takes_effective_cost_over(group_by):
     assert before[0] == Decimal(100)
     assert answer("effective", group_by)[0] == Decimal(40)
     assert answer("billed", group_by)[0] == Decimal(100)
+
+
+@pytest.mark.parametrize("group_by", VIEWS)
+@pytest.mark.parametrize("basis", ["billed", "effective"])
+@pytest.mark.parametrize("order", ["billed first", "amortised first"])
+def test_idle_hours_come_from_the_amortised_book_whichever_came_first(group_by, basis, order):
+    books = [(Dataset.BILLED, BILLED), (Dataset.AMORTISED, [*AMORTISED, IDLE])]
+    for dataset, rows in books if order == "billed first" else reversed(books):
+        hand_in_as(dataset, rows)
+
+    assert idle_h(basis, group_by) == Decimal(8)
+    cost = {"billed": Decimal(100), "effective": Decimal(60)}[basis]
+    assert answer(basis, group_by) == (cost, Decimal(8), 2)
+
+
+@pytest.mark.parametrize("group_by", VIEWS)
+@pytest.mark.parametrize("basis", ["billed", "effective"])
+def test_idle_hours_come_from_the_only_book_where_there_is_one(group_by, basis):
+    hand_in_as(Dataset.BILLED, [*BILLED, {**IDLE, "BilledCost": "20"}])
+    assert idle_h(basis, group_by) == Decimal(8)
+
+    hand_in_as(Dataset.AMORTISED, [*AMORTISED, IDLE], source="other")
+    assert idle_h(basis, group_by) == Decimal(16)
+
+
+@pytest.mark.parametrize("basis", ["billed", "effective"])
+def test_with_both_books_the_lake_answers_as_the_roll_up_does(basis):
+    hand_in_as(Dataset.BILLED, BILLED)
+    hand_in_as(Dataset.AMORTISED, [*AMORTISED, {**IDLE, "RegionId": "idle-region"}])
+    for group_by in (("region_id",), ("charge_category", "x_cost_class"), ("day",)):
+        question = make_question(
+            group_by=group_by,
+            basis=basis,
+            days=(None, None),
+            filters=(),
+            scope=Scope(include_unallocated=True),
+        )
+        rows = costs_from_lake(shelf_of(organisation().pk, question), question)
+        assert list(cost_table(organisation().pk, question).rows) == rows
 
 
 def test_books_of_two_sources_do_not_hide_each_other():
