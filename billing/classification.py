@@ -27,6 +27,7 @@ from billing.cost_classes import (
     ClassRule,
 )
 from billing.expressions import telling_columns
+from billing.known_kinds import remembered
 from billing.records import MONEY_TYPE, ChargesRefusedError
 from billing.unit_words import meaning_of
 from lake.engine import Engine
@@ -90,7 +91,11 @@ def classify(engine: Engine, charges: ibis.Table) -> ibis.Table:
                 limit=MAX_KINDS
             ),
         )
-    answers = engine.arrow(kind_answers(engine, ibis.memtable(kinds)))
+    answers = remembered(
+        type(engine).__name__,
+        kinds,
+        lambda new: engine.arrow(kind_answers(engine, ibis.memtable(new))),
+    )
     telling = telling_columns(kinds)
     lookup = ibis.memtable(answers.select([*telling, "read_instance_type", *_ANSWERS]))
     lookup = lookup.rename({f"kind_{name}": name for name in telling})
