@@ -1,4 +1,4 @@
-"""Remembers what kinds of charges meant: bills repeat their wordings from one import to the next."""
+"""Remembers what kinds of charges meant: bills repeat their wordings from import to import."""
 
 from collections.abc import Callable
 from typing import Any, Final
