@@ -13,13 +13,16 @@ from urllib.parse import urlencode
 from django.utils.translation import gettext as _
 
 from billing.amounts import exact_text
-from billing.charge_words import column_name, filter_words, value_name
-from billing.cost_questions import CostQuestion, written
+from billing.charge_words import filter_words, value_name
+from billing.cost_questions import CostQuestion, written, written_column
 from billing.cost_records import MEASURES, CostRow, CurrencyTotal, merged, total_of
+from ui.bar_charts import monthly_bar_figure
 from ui.charts import Figure, Series, TimeChart, burn_down_figure
 
 MAX_ROWS: Final = 300
 MAX_PARTS: Final = 7  # of the chart, the rest is one part
+# What a group is told apart by once it is chosen: the first that is not chosen yet.
+_FINER: Final = ("service_name", "sku_id", "resource_id")
 _FORMULA: Final = re.compile(r"[=+\-@\t\r]")  # what a spreadsheet would compute
 _CONTROLS: Final = re.compile(r"[\x00-\x1f\x7f]")
 
@@ -45,6 +48,31 @@ def query_of(question: CostQuestion, **more: str) -> str:
     return urlencode(pairs)
 
 
+def period_text(question: CostQuestion) -> str:
+    """The days of a question for the name of a file: a month, first and last day, or all."""
+    start, end = question.start_on, question.end_on
+    if month := month_of(question):
+        return month
+    last = end - timedelta(days=1) if end else None
+    days = [day.isoformat() for day in (start, last) if day]
+    return ("" if start else "to-") + "_".join(days) if days else "all"
+
+
+def month_of(question: CostQuestion) -> str:
+    """The month that the days of a question are, as 2026-05; empty where they are no month."""
+    start, end = question.start_on, question.end_on
+    if start is None or end is None or start.day != 1:
+        return ""
+    return f"{start:%Y-%m}" if end == (start + timedelta(days=32)).replace(day=1) else ""
+
+
+def _finer(question: CostQuestion) -> CostQuestion:
+    """The question by a column that is not one value: a table of one line says nothing."""
+    chosen = {one.column for one in question.filters}
+    column = next((name for name in _FINER if name not in chosen), question.group_by[0])
+    return replace(question, group_by=(column,))
+
+
 def groups_of(
     rows: Sequence[CostRow], question: CostQuestion, estimated: frozenset[str | None]
 ) -> list[Group]:
@@ -60,7 +88,7 @@ def groups_of(
                 name=value_name(column, row.group[0]),
                 row=row,
                 share=_share(row.cost, totals[row.currency]),
-                narrow_url=f"?{query_of(narrowed)}",
+                narrow_url=f"?{query_of(_finer(narrowed))}",
                 rows_url=query_of(narrowed),
                 is_known=row.group[0] is not None,
                 is_estimated=row.group[0] in estimated,
@@ -102,8 +130,9 @@ def chips_of(question: CostQuestion) -> list[dict[str, str]]:
 def figure_of(
     rows: Sequence[CostRow], question: CostQuestion, currency: str, days: tuple[date, date]
 ) -> Figure:
-    """Cost by day, the dearest groups stacked; what is negative or unknown is left out."""
+    """Cost by day or month, the dearest groups stacked; left out is what is negative or unknown."""
     column = question.group_by[0]
+    is_monthly = any(len(row.group[1] or "") == 7 for row in rows)
     costs: dict[str | None, dict[date, Decimal]] = {}
     for row in rows:
         day = date.fromisoformat(
@@ -117,11 +146,22 @@ def figure_of(
         for group in sorted(sums, key=lambda group: (-sums[group], group or ""))
         if sums[group] > 0
     ]
+    stacked = _stacked(costs, ordered, column)
+    if is_monthly:
+        return monthly_bar_figure(stacked, currency=currency)
+    chart = TimeChart(stacked=stacked, starts_on=days[0], ends_on=days[1] - timedelta(days=1))
+    return burn_down_figure(chart, currency=currency)
+
+
+def _stacked(
+    costs: Mapping[str | None, Mapping[date, Decimal]], ordered: list[str | None], column: str
+) -> list[Series]:
+    """The first groups as a series each, and the others as one."""
     axis = sorted({day for by_day in costs.values() for day in by_day})
     parts = [(value_name(column, group), [group]) for group in ordered[:MAX_PARTS]]
     if rest := ordered[MAX_PARTS:]:
         parts.append((_("Others"), rest))
-    stacked = [
+    return [
         Series(
             name=name,
             days=axis,
@@ -132,8 +172,6 @@ def figure_of(
         )
         for name, groups in parts
     ]
-    chart = TimeChart(stacked=stacked, starts_on=days[0], ends_on=days[1] - timedelta(days=1))
-    return burn_down_figure(chart, currency=currency)
 
 
 def table_csv(
@@ -144,7 +182,8 @@ def table_csv(
     out = io.StringIO()
     writer = csv.writer(out)
     column = question.group_by[0]
-    header = [column_name(column), _("Currency"), _("Cost"), _("Share"), *shown, _("Rows")]
+    cost = question.basis.column
+    header = [written_column(column), "currency", cost, "share", *shown, "rows"]
     writer.writerow([harmless(text) for text in header])
     for group in groups:
         row = group.row

@@ -3,27 +3,30 @@
 A charge is known by its slice, one immutable file, and its row there, from 0.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date
 from decimal import Decimal
 from fractions import Fraction
-from functools import reduce
+from functools import lru_cache, reduce
 from typing import Any, Final
 from uuid import UUID
 
 import ibis
 
-from billing.allocation_matching import name_sources, position_of, rules_for_source
+from billing.allocation_matching import columns_of, name_sources, position_of, rules_for_source
 from billing.allocation_shares import Shares
 from billing.class_reasons import deciding_rule
 from billing.cost_classes import ClassRule
 from billing.cost_questions import CostQuestion
 from billing.expressions import allocated
 from billing.lake_costs import given_to, is_wanted, kept
-from billing.lake_tables import with_every_column
+from billing.lake_tables import stored_charges, with_every_column
 from billing.records import RuleRecord
 from lake.engine import Engine, open_duckdb
 
+MAX_TAG_KEYS: Final = 50
+MAX_TAGGED_ROWS: Final = 200_000
 _LISTED: Final = (
     "charge_period_start",
     "charge_period_end",
@@ -96,6 +99,50 @@ def charge_rows(stack: Stack, question: CostQuestion, *, limit: int, offset: int
     return Rows(rows=rows, count=count)
 
 
+def tag_keys(stack: Stack, question: CostQuestion) -> list[str]:
+    """Keys of tags on the question's days that the scope may see, whatever its filters.
+
+    They are proposals: a few, and of the first charges that have tags.
+    """
+    days = replace(question, filters=())
+    found = {
+        key
+        for pile in _piles(stack)
+        for key in _keys_in(
+            tuple(one.path for _place, one in pile),
+            rules_for_source(stack.rules, pile[0][1].source) if days.needs_allocation else (),
+            frozenset(_wanted_shares(stack, pile[0][1].source, days)),
+            (question.start_on, question.end_on),
+        )
+    }
+    return sorted(found)[:MAX_TAG_KEYS]
+
+
+@lru_cache(maxsize=256)
+def _keys_in(
+    paths: tuple[str, ...],
+    rules: tuple[RuleRecord, ...],
+    wanted: frozenset[int | None],
+    days: tuple[date | None, date | None],
+) -> tuple[str, ...]:
+    """Keys of tags in slices, which never change: what was found once stays so."""
+    question = CostQuestion(start_on=days[0], end_on=days[1])
+    with open_duckdb() as engine:
+        charges = kept(stored_charges(engine, paths), question)
+        charges = charges.filter(charges.has_tags).select(*{"tags", *columns_of(rules)})
+        charges = allocated(charges.limit(MAX_TAGGED_ROWS), rules)
+        charges = charges.filter(_is_one_of(charges.rule_position, wanted))
+        keys = charges.select(key=charges.tags.keys().unnest()).distinct()
+        rows = engine.rows(keys.order_by("key").limit(MAX_TAG_KEYS))
+    return tuple(row["key"] for row in rows if row["key"])
+
+
+def _is_one_of(position: Any, wanted: Collection[int | None]) -> Any:
+    """Whether the rule that gave a charge away, or that none did, is among these."""
+    found = position.isin([one for one in wanted if one is not None]).fill_null(False)
+    return found | position.isnull() if None in wanted else found
+
+
 def count_and_page(count: int, page_rows: int, asked: str) -> tuple[int, int]:
     """The number of the last page, and the page that is asked for as far as there is one."""
     last = max(1, -(-count // page_rows))
@@ -147,11 +194,7 @@ def _listed(
     charges = kept(_numbered(engine, [one for _place, one in pile]), question)
     charges = allocated(charges, rules_for_source(stack.rules, source))
     shares = _wanted_shares(stack, source, question)
-    wanted = charges.rule_position.isin([one for one in shares if one is not None])
-    wanted = wanted.fill_null(False)
-    if None in shares:
-        wanted = wanted | charges.rule_position.isnull()
-    charges = charges.filter(wanted)
+    charges = charges.filter(_is_one_of(charges.rule_position, shares))
     places = ibis.literal([place for place, _one in pile], "array<int64>")
     return charges.select(
         *_LISTED,

@@ -19,11 +19,13 @@ from billing.charge_pages import (
     folded,
     groups_of,
     measures_of,
+    month_of,
+    period_text,
     query_of,
     table_csv,
     visible_fields,
 )
-from billing.charge_rows import FoundCharge, charge_rows, count_and_page, find_charge
+from billing.charge_rows import FoundCharge, charge_rows, count_and_page, find_charge, tag_keys
 from billing.charge_selectors import (
     history_of,
     is_invoiced,
@@ -50,7 +52,7 @@ from billing.cost_records import CostRow, total_of
 from billing.cost_selectors import billed_through, cost_table
 from billing.doors import cost_scope
 from billing.exporting import CONTENT_TYPES, CSV, FORMATS, export_file
-from billing.focus_columns import EXPORT_COLUMNS
+from billing.focus_columns import EXPORT_COLUMNS, VERSION
 from billing.records import Basis
 from billing.words import CLASS_NAMES
 from projects.access import Actor, actor_of, require_scope, sees_unallocated
@@ -114,6 +116,7 @@ def charges(request: HttpRequest) -> HttpResponse:
         if sees_unallocated(actor)
         else None,
         "sees_unallocated": sees_unallocated(actor),
+        "tag_keys": tag_keys(stack_of(actor.organisation_id, question), question),
         **_choices(actor, question),
     }
     return render(request, "billing/charges.html", context)
@@ -153,6 +156,7 @@ def _chart(by_day: list[CostRow], question: CostQuestion) -> dict[str, Any] | No
     span = (min(known), max(known) + timedelta(days=1))
     totals = total_of_days(by_day, currency)
     return {
+        "is_monthly": any(len(day) == 7 for day in days),
         "figure": figure_of(by_day, question, currency, span),
         "currency": currency,
         "others": [name for name in currencies if name != currency],
@@ -172,13 +176,8 @@ def total_of_days(by_day: list[CostRow], currency: str) -> list[dict[str, Any]]:
 def _choices(actor: Actor, question: CostQuestion) -> dict[str, Any]:
     """The links that ask something else, and what is asked now."""
     months = months_with_charges(actor.organisation_id, question.scope)
-    month = ""
-    if question.start_on and question.end_on:
-        following = (question.start_on + timedelta(days=32)).replace(day=1)
-        if question.start_on.day == 1 and question.end_on == following:
-            month = f"{question.start_on:%Y-%m}"
-    elif question.start_on is None and question.end_on is None:
-        month = "all"
+    is_open = question.start_on is None and question.end_on is None
+    month = "all" if is_open else month_of(question)
     group = question.group_by[0]
     return {
         "tabs": [
@@ -204,6 +203,9 @@ def _choices(actor: Actor, question: CostQuestion) -> dict[str, Any]:
         "kept": [pair for pair in written(question) if pair[0] not in ("from", "to")],
         "kept_for_tag": [pair for pair in _with_days(question) if pair[0] != "group_by"],
         "chips": chips_of(question),
+        "first_on": question.start_on,
+        "last_on": question.end_on and question.end_on - timedelta(days=1),
+        "has_no_project": question.scope.allowed == (),
         "is_invoiced": question.basis is Basis.BILLED
         and is_invoiced(actor.organisation_id, start_on=question.start_on, end_on=question.end_on),
     }
@@ -226,7 +228,8 @@ def charges_table(request: HttpRequest) -> HttpResponse:
         return _refused(request, error)
     _by_day, rows = _rows_by_day(actor, question)
     groups = groups_of(rows, question, frozenset())
-    headers = {"Content-Disposition": 'attachment; filename="costs.csv"'}
+    name = f"costs-{question.basis.value}-{period_text(question)}.csv"
+    headers = {"Content-Disposition": f'attachment; filename="{name}"'}
     text = table_csv(groups, total_of(rows), question)
     return HttpResponse(text, content_type=CONTENT_TYPES["csv"], headers=headers)
 
@@ -252,7 +255,7 @@ def export_response(actor: Actor, question: CostQuestion, kind: str) -> FileResp
     return FileResponse(
         file,
         as_attachment=True,
-        filename=f"charges-focus-1.2.{kind}",
+        filename=f"charges-focus-{VERSION}-{period_text(question)}.{kind}",
         content_type=CONTENT_TYPES[kind],
     )
 
@@ -282,14 +285,13 @@ def charge_rows_page(request: HttpRequest) -> HttpResponse:
         "rows": found.rows,
         "count": found.count,
         "totals": whole.total,
-        "chips": chips_of(question),
-        "basis_name": BASIS_NAMES[question.basis],
         "query": query,
         "page_number": number,
         "last_page": last,
         "previous_url": f"?{query}&page={number - 1}" if number > 1 else "",
         "next_url": f"?{query}&page={number + 1}" if number < last else "",
         "has_shares": any(row["share"] is not None for row in found.rows),
+        **_choices(actor, question),
     }
     return render(request, "billing/charge_rows.html", context)
 
@@ -307,11 +309,13 @@ def charge_detail(request: HttpRequest, slice_id: UUID, number: int) -> HttpResp
         raise Http404("No such charge.")
     values = found.values
     origin = origin_of(one, file_name=values["x_source_file"], row=values["x_source_row"])
+    fields = visible_fields(values, _STORED)
     context = {
         "charge": values,
         "class_name": CLASS_NAMES.get(values["x_cost_class"], values["x_cost_class"]),
         "reasons": reasons(found.class_rule),
-        "fields": visible_fields(values, _STORED),
+        "fields": [field for field in fields if field["value"] is not None],
+        "empty": [field["name"] for field in fields if field["value"] is None],
         "unknown": visible_fields(
             dict(values["x_unknown"] or ()),
             {name: name for name, _text in values["x_unknown"] or ()},
@@ -325,9 +329,23 @@ def charge_detail(request: HttpRequest, slice_id: UUID, number: int) -> HttpResp
         "sees_all": sees_unallocated(actor),
         "history": history_of(one),
         "period": str(one.period),
-        "back": reverse("charges"),
+        **_way_back(request, actor),
     }
     return render(request, "billing/charge_detail.html", context)
+
+
+def _way_back(request: HttpRequest, actor: Actor) -> dict[str, str]:
+    """The addresses of the table and the list that a single charge was found in."""
+    charges_url, list_url = reverse("charges"), reverse("charge_rows")
+    if not request.GET:
+        return {"charges_url": charges_url, "list_url": list_url}
+    try:
+        query = query_of(_asked(request, actor))
+    except QuestionError:
+        return {"charges_url": charges_url, "list_url": list_url}
+    page = request.GET.get("page", "")
+    paged = f"{query}&page={page}" if page.isascii() and page.isdecimal() else query
+    return {"charges_url": f"{charges_url}?{query}", "list_url": f"{list_url}?{paged}"}
 
 
 def _may_see(found: FoundCharge, scope: Scope) -> bool:

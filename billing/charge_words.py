@@ -34,6 +34,22 @@ COLUMN_NAMES: Final = {
     "x_instance_type": gettext_lazy("Instance type"),
     "x_usage_type": gettext_lazy("Usage type"),
 }
+MISSING_NAMES: Final = {
+    "project": gettext_lazy("Unallocated"),
+    "service_name": gettext_lazy("no service"),
+    "service_category": gettext_lazy("no service category"),
+    "region_id": gettext_lazy("no region"),
+    "sub_account_id": gettext_lazy("no account"),
+    "provider_name": gettext_lazy("no provider"),
+    "sku_id": gettext_lazy("no SKU"),
+    "x_accelerator": gettext_lazy("no accelerator"),
+    "resource_id": gettext_lazy("no resource"),
+    "run_key": gettext_lazy("no run"),
+    "team": gettext_lazy("no team"),
+    "plan_line_key": gettext_lazy("no plan line"),
+    "rule_position": gettext_lazy("no rule"),
+    "invoice_id": gettext_lazy("no invoice"),
+}
 TABS: Final = (
     "x_cost_class",
     "service_name",
@@ -67,9 +83,11 @@ def column_name(name: str) -> str:
 
 
 def value_name(column: str, value: str | None) -> str:
-    """A value of a column as people read it; "n/a" where the bill says nothing."""
+    """A value of a column as people read it; where there is none, what is missing."""
+    if value is None and column.startswith(TAG_PREFIX):
+        return _("without this tag")
     if value is None:
-        return _("Unallocated") if column == "project" else _("n/a")
+        return str(MISSING_NAMES.get(column, _("not stated")))
     if column == "x_cost_class":
         return str(CLASS_NAMES.get(value, value))
     return value

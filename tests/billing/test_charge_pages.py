@@ -12,7 +12,7 @@ from django.urls import reverse
 from billing.allocation_wishes import TargetWish
 from billing.charge_rows import charge_rows
 from billing.charge_selectors import stack_of
-from billing.cost_questions import Scope, make_question
+from billing.cost_questions import Scope, make_question, question_in
 from billing.cost_selectors import cost_table
 from billing.models import ChargeSlice
 from projects.records import OrganisationRole, Role
@@ -102,7 +102,7 @@ def test_the_csv_is_the_table_and_runs_in_no_spreadsheet(admin):
     answer = admin.get(reverse("charges_table"), {"group_by": "service_name", **ALL})
 
     header, *lines = list(csv.reader(io.StringIO(answer.content.decode())))
-    assert header[:3] == ["Service", "Currency", "Cost"]
+    assert header == ["service_name", "currency", "billed_cost", "share", "rows"]
     assert lines[0][:3] == ["EC2", "USD", "1"]
     assert lines[1][:3] == ["'=cmd|' /C calc'!A0", "USD", "-3.5"]
     assert lines[-1][:3] == ["Total", "USD", "-2.5"]
@@ -238,3 +238,105 @@ def test_shared_charges_are_listed_with_the_share_and_add_up(admin):
     assert {row["share"] for row in found.rows} == {Decimal(1) / 3}
     assert cost_table(organisation().pk, question).total[0].cost == Decimal("0.01")
     assert total() == Decimal("0.03")
+
+
+def test_files_are_named_by_what_is_in_them(admin):
+    imported(focus_csv([costing("1")]))
+    may = {"month": "2026-05", "basis": "effective"}
+
+    table = admin.get(reverse("charges_table"), may)
+    export = admin.get(reverse("charges_export"), may)
+    some = admin.get(reverse("charges_table"), {"from": "2026-05-01", "to": "2026-05-03"})
+    everything = admin.get(reverse("charges_table"), ALL)
+
+    assert 'filename="costs-effective-2026-05.csv"' in table["Content-Disposition"]
+    assert "effective_cost" in table.content.decode().splitlines()[0]
+    assert 'filename="charges-focus-1.2-2026-05.csv"' in export["Content-Disposition"]
+    assert 'filename="costs-billed-2026-05-01_2026-05-02.csv"' in some["Content-Disposition"]
+    assert 'filename="costs-billed-all.csv"' in everything["Content-Disposition"]
+
+
+def test_many_months_are_months_and_not_days(admin):
+    imported(focus_csv([costing("1"), costing("2")]))
+
+    months = admin.get(reverse("charges"), ALL)
+    days = admin.get(reverse("charges"), {"month": "2026-05"})
+
+    assert "Month by month" in shown(months)
+    assert "Day by day" not in shown(months)
+    assert {trace["type"] for trace in months.context["chart"]["figure"]["data"]} == {"bar"}
+    assert months.context["chart"]["figure"]["data"][0]["x"] == ["2026-05"]
+    assert "Day by day" in shown(days)
+
+
+def test_what_is_chosen_is_told_apart_by_something_finer(admin):
+    imported(focus_csv([costing("1", SkuId="a"), costing("2", SkuId="b")]))
+
+    classes = admin.get(reverse("charges"), ALL)
+    services = admin.get(reverse("charges") + classes.context["groups"][0].narrow_url)
+    skus = admin.get(reverse("charges") + services.context["groups"][0].narrow_url)
+
+    assert services.context["question"].group_by == ("service_name",)
+    assert skus.context["question"].group_by == ("sku_id",)
+    assert [group.name for group in skus.context["groups"]] == ["b", "a"]
+
+
+def test_one_charge_leads_back_to_the_list_it_was_found_in(admin):
+    imported(focus_csv([costing("1"), costing("2", RegionId="eu-west-1")]))
+    asked = {"month": "2026-05", "basis": "effective", "filter": "region_id=eu-west-1"}
+
+    rows = admin.get(reverse("charge_rows"), asked)
+    (link,) = re.findall(r'href="([^"]*/rows/[0-9a-f-]{36}/[^"]*)"', rows.content.decode())
+    page = admin.get(link.replace("&amp;", "&"))
+    back = admin.get(page.context["list_url"])
+
+    assert back.context["question"] == rows.context["question"]
+    assert admin.get(page.context["charges_url"]).context["question"] == rows.context["question"]
+    assert "empty fields" in shown(page)
+    assert "1 May 2026 to 31 May 2026" in shown(rows)
+
+
+def test_tags_are_proposed_by_the_keys_that_the_days_have_and_the_person_may_see(admin):
+    alice = builders.person("alice")
+    builders.project("moe", members=[(alice, Role.VIEWER)])
+    imported(
+        focus_csv(
+            [
+                costing("1", SubAccountId="a", Tags='{"team": "x"}'),
+                costing("2", SubAccountId="b", Tags='{"secret": "y"}'),
+            ]
+        )
+    )
+    in_force(rule("sub_account", "a", "moe"))
+    page = admin.get(reverse("charges"), {"month": "2026-05"})
+
+    assert page.context["tag_keys"] == ["secret", "team"]
+    assert admin.get(reverse("charges"), {"month": "2026-04"}).context["tag_keys"] == []
+    assert builders.signed_in(alice).get(reverse("charges"), ALL).context["tag_keys"] == ["team"]
+
+
+def test_what_has_no_value_says_what_it_lacks(admin):
+    imported(focus_csv([costing("1", SkuId="")]))
+
+    def name(column):
+        page = admin.get(reverse("charges"), {"group_by": column, **ALL})
+        return page.context["groups"][0].name
+
+    assert name("tag:team") == "without this tag"
+    assert name("sku_id") == "no SKU"
+
+
+def test_a_member_of_no_project_reads_why_there_is_nothing():
+    imported(focus_csv([costing("1")]))
+    nobody = builders.signed_in(builders.person("nobody"))
+
+    for name in ("charges", "charge_rows"):
+        assert "You belong to no project" in shown(nobody.get(reverse(name), ALL))
+
+
+def test_only_slices_with_charges_on_the_days_are_opened(admin):
+    imported(focus_csv([costing("1")]))
+    may, april = (question_in({"month": [month]}, Scope()) for month in ("2026-05", "2026-04"))
+
+    assert len(stack_of(organisation().pk, may).slices) == 1
+    assert not stack_of(organisation().pk, april).slices

@@ -204,16 +204,17 @@
     };
     traces.filter((trace) => trace.showlegend !== false).forEach((trace) => {
       const mark = svg("svg", { viewBox: "0 0 22 12", "aria-hidden": "true" });
-      const area = Boolean(trace.stackgroup);
-      if (area) mark.append(svg("rect", { width: 22, height: 12, rx: 3, fill: trace.fillcolor }));
-      const dash = { dot: "2 3", dash: "6 3", dashdot: "6 3 2 3" }[trace.line.dash] ?? "none";
+      const area = Boolean(trace.stackgroup) || trace.type === "bar";
+      const line = trace.line ?? trace.marker.line;
+      if (area) mark.append(svg("rect", { width: 22, height: 12, rx: 3, fill: trace.fillcolor ?? trace.marker.color }));
+      const dash = { dot: "2 3", dash: "6 3", dashdot: "6 3 2 3" }[line.dash] ?? "none";
       mark.append(
         svg("line", {
           x1: 1,
           x2: 21,
           y1: area ? 1 : 6,
           y2: area ? 1 : 6,
-          stroke: trace.line.color,
+          stroke: line.color,
           "stroke-width": area ? 2 : 2.5,
           "stroke-dasharray": dash,
         }),
