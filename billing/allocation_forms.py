@@ -7,6 +7,7 @@ from typing import Any, Final
 from django import forms
 from django.core.exceptions import ValidationError
 from django.utils.translation import gettext_lazy as _
+from django.utils.translation import pgettext_lazy
 
 from billing.allocation_matching import WITHOUT_VALUE
 from billing.allocation_wishes import (
@@ -43,7 +44,7 @@ class NameForm(forms.Form):
 class ConditionForm(forms.Form):
     """One condition; without a field it is no condition."""
 
-    field = forms.ChoiceField(label=_("What"), required=False)
+    field = forms.ChoiceField(label=pgettext_lazy("field of a condition", "What"), required=False)
     key = forms.CharField(
         label=_("Tag key"), required=False, max_length=MAX_KEY, help_text=_("Only for tags.")
     )

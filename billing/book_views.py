@@ -2,7 +2,7 @@
 
 from datetime import date
 from decimal import Decimal
-from typing import Any
+from typing import Any, Final
 from urllib.parse import urlencode
 from uuid import UUID
 
@@ -20,9 +20,10 @@ from billing.doors import may_upload, require_upload
 from billing.finding_records import SpendFinding
 from billing.finding_selectors import billed_months, spend_findings
 from billing.finding_words import ASSUMPTIONS, WORDS
+from billing.invoice_records import Reconciliation
 from billing.invoice_selectors import reconciliations, view_totals
 from billing.records import Basis
-from billing.selectors import billed_through, sources
+from billing.selectors import billed_through, charged_sources
 from billing.services.invoices import TotalWish, state_total, withdraw_total
 from billing.version_selectors import (
     DIFFERENCE_VIEWS,
@@ -34,6 +35,8 @@ from billing.version_selectors import (
 from billing.words import VIEW_NAMES
 from projects.access import actor_of, sees_unallocated
 from projects.records import Actor
+
+_ASKED: Final = ("source", "month", "currency")  # what an address fills into the form
 
 
 def _require_all(actor: Actor) -> None:
@@ -51,18 +54,36 @@ def reconciliation(request: HttpRequest) -> HttpResponse:
     """Stated totals beside charges, month by month; POST states one."""
     actor = actor_of(request)
     _require_all(actor)
-    choices = [(str(one.pk), one.name) for one in sources(actor.organisation_id)]
-    form = InvoiceTotalForm(request.POST or None, source_choices=choices)
+    choices = [(str(one.pk), one.name) for one in charged_sources(actor.organisation_id)]
+    asked = {name: request.GET[name] for name in _ASKED if name in request.GET}
+    form = InvoiceTotalForm(request.POST or None, source_choices=choices, initial=asked)
     if request.method == "POST":
         require_upload(actor)
         if form.is_valid() and _stated(actor, form):
             messages.success(request, _("The total is kept and compared."))
             return redirect("reconciliation")
     context = {
-        "rows": reconciliations(actor.organisation_id),
+        "rows": [
+            {"tie": one, "charges": _charges_of(one), "state": _state_of(one)}
+            for one in reconciliations(actor.organisation_id)
+        ],
         "form": form if may_upload(actor) and choices else None,
     }
     return render(request, "billing/reconciliation.html", context)
+
+
+def _charges_of(row: Reconciliation) -> str:
+    """The address of the charges that a total is compared with."""
+    query = [("basis", "billed"), ("month", f"{row.month_on:%Y-%m}")]
+    if row.invoice_id:
+        query.append(("filter", f"invoice_id={row.invoice_id}"))
+    return f"{reverse('charges')}?{urlencode(query)}"
+
+
+def _state_of(row: Reconciliation) -> str:
+    """The address at which the form is filled in for a month."""
+    asked = (str(row.source_id), f"{row.month_on:%Y-%m}", row.currency)
+    return f"?{urlencode(list(zip(_ASKED, asked, strict=True)))}#state"
 
 
 def _stated(actor: Actor, form: InvoiceTotalForm) -> bool:

@@ -32,6 +32,7 @@ class Reconciliation:
     origin: str = ""
     note: str = ""
     total_id: UUID | None = None
+    period_id: int | None = None  # the published month, where there is one
 
     @property
     def difference(self) -> Decimal | None:

@@ -1,13 +1,22 @@
 """What people type to have their own CSV read: a sample, then a column or value for each field."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from django import forms
 from django.utils.translation import gettext_lazy as _
 
 from billing.adapters.layout import InstantStyle
-from billing.adapters.mapped import DEFAULTS, MAPPABLE, REQUIRED, STYLES, ColumnMapping, guessed
+from billing.adapters.mapped import (
+    DEFAULTS,
+    MAPPABLE,
+    REQUIRED,
+    STYLES,
+    ColumnMapping,
+    Fault,
+    guessed,
+    guessed_constants,
+)
 from billing.columns import BY_NAME
 from billing.records import Kind
 
@@ -39,6 +48,13 @@ LABELS: Final = {
     "invoice_id": _("Invoice"),
     "x_usage_type": _("Usage type"),
     "x_instance_type": _("Instance type"),
+}
+NEEDED: Final = ("charge_period_start", "billed_cost", *REQUIRED[1:])
+FAULTS: Final = {
+    Fault.UNKNOWN: _("This cannot be mapped."),
+    Fault.UNTOLD: _("Needed: choose a column, or give one value for all rows."),
+    Fault.VARIES: _("It differs from row to row: choose a column."),
+    Fault.NO_COST: _("Needed: choose a column, or map the quantity and have it priced."),
 }
 STYLE_NAMES: Final = {
     InstantStyle.ISO_DAY: _("2026-05-31, with or without a time in UTC"),
@@ -82,6 +98,8 @@ class MappingForm(forms.Form):
         super().__init__(*args, **options)
         told = dict(mapping.get("columns") or guessed(columns))
         constants = dict(mapping.get("constants") or {})
+        if not mapping.get("columns"):
+            constants = guessed_constants(columns)
         choices = [("", "—"), *((name, name) for name in columns)]
         for name in MAPPABLE:
             self.fields[f"column_{name}"] = forms.ChoiceField(
@@ -104,24 +122,54 @@ class MappingForm(forms.Form):
             tags.initial = [name for name in mapping.get("tags", ()) if name in columns]
         self.fields["days"].initial = mapping.get("days", InstantStyle.ISO_DAY.value)
 
-    def rows(self) -> Iterator[dict[str, Any]]:
-        """The fields of a charge with their two ways of being told."""
-        for name in MAPPABLE:
+    def needed_rows(self) -> Iterator[dict[str, Any]]:
+        """The fields without which nothing is a charge."""
+        return self._rows(NEEDED)
+
+    def other_rows(self) -> Iterator[dict[str, Any]]:
+        """The fields that may stay open."""
+        return self._rows([name for name in MAPPABLE if name not in NEEDED])
+
+    def wrong_rows(self) -> list[dict[str, Any]]:
+        """The fields that are wrong, as they stand on the page."""
+        return [row for row in (*self.needed_rows(), *self.other_rows()) if row["errors"]]
+
+    @property
+    def has_other_errors(self) -> bool:
+        """Whether a field that may stay open is wrong."""
+        return any(row["errors"] for row in self.other_rows())
+
+    def _rows(self, names: Iterable[str]) -> Iterator[dict[str, Any]]:
+        """Fields of a charge with their two ways of being told."""
+        for name in names:
             value = f"value_{name}"
             yield {
                 "name": name,
                 "label": LABELS[name],
-                "is_required": name in REQUIRED or name == "billed_cost",
                 "column": self[f"column_{name}"],
                 "value": self[value] if value in self.fields else None,
+                "errors": [
+                    text
+                    for one in (f"column_{name}", value)
+                    if one in self.fields
+                    for text in self.errors.get(one, ())
+                ],
             }
 
-    def mapping(self) -> ColumnMapping:
-        """What was typed, as a mapping; a column beats one value for all rows.
+    def clean(self) -> dict[str, Any]:
+        """Mark every field that keeps the mapping from giving charges; go to the first."""
+        if not self.errors:
+            for name, fault in self.mapping().wrong().items():
+                if f"column_{name}" in self.fields:
+                    self.add_error(f"column_{name}", FAULTS[fault])
+        wrong = [name for name in self.fields if name in self.errors]
+        if wrong:
+            first = min(wrong, key=_place)
+            self.fields[first].widget.attrs["autofocus"] = True
+        return self.cleaned_data
 
-        Raises:
-            ChargesRefusedError: it cannot give charges; names the field.
-        """
+    def mapping(self) -> ColumnMapping:
+        """What was typed, as a mapping; a column beats one value for all rows."""
         typed = self.cleaned_data
         columns = {name: typed[f"column_{name}"] for name in MAPPABLE if typed[f"column_{name}"]}
         constants = {
@@ -129,11 +177,16 @@ class MappingForm(forms.Form):
             for name in MAPPABLE
             if name not in columns and (text := typed.get(f"value_{name}", ""))
         }
-        mapping = ColumnMapping(
+        return ColumnMapping(
             columns=columns,
             constants=constants,
             tags=tuple(typed["tags"]),
             days=InstantStyle(typed["days"]),
         )
-        mapping.check()
-        return mapping
+
+
+def _place(field: str) -> int:
+    """Where a field stands on the page: those that are needed come first."""
+    name = field.removeprefix("column_").removeprefix("value_")
+    order = [*NEEDED, *MAPPABLE]
+    return order.index(name) if name in order else -1

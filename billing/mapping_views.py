@@ -1,7 +1,7 @@
 """Pages on which a person says how their own CSV is read: sample, mapping, dry run, save."""
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 from django.contrib import messages
 from django.core import signing
@@ -12,9 +12,9 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods
 
-from billing.adapters.mapped import Mapped
+from billing.adapters.mapped import ColumnMapping, Mapped
 from billing.doors import require_upload
-from billing.mapping_forms import LABELS, MappingForm, SampleForm
+from billing.mapping_forms import MappingForm, SampleForm
 from billing.records import ChargesRefusedError
 from billing.selectors import source_named
 from billing.services.dry_run import DryRun, Sample, dry_run, head_of, keep_sample
@@ -26,6 +26,7 @@ from projects.records import Actor
 
 _SALT = "billing.mapping"
 _AN_HOUR_S = 3600
+_HOURS: Final = ("hour", "hrs", "小时")
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -75,15 +76,19 @@ def mapping_edit(request: HttpRequest, held: str) -> HttpResponse:
     if request.method == "POST" and form.is_valid():
         try:
             mapping = form.mapping()
-            found["tried"] = _named(dry_run(sample, Mapped(mapping)))
+            tried = dry_run(sample, Mapped(mapping))
+            found["tried"], found["wants_unit"] = _named(tried), _wants_unit(mapping, tried)
             if "save" in request.POST:
                 save_mapping(actor, source_name, mapping)
                 messages.success(request, _("Files of this source are read by this mapping now."))
                 return redirect(f"{reverse('import_upload')}?source={source_name}")
         except ChargesRefusedError as refusal:
-            _note_refusal(form, refusal)
+            form.add_error(None, refusal.sentence)
         except ValidationError as error:
             form.add_error(None, error.messages)
+    if form.errors and not form.non_field_errors():
+        missing = ", ".join(str(row["label"]) for row in form.wrong_rows())
+        found["missing"] = missing
     context = {
         "form": form,
         "columns": columns,
@@ -119,11 +124,13 @@ def _held(actor: Actor, held: str) -> tuple[Sample, str]:
     return Sample(sha256=found["sha256"], name=found["name"]), found["source"]
 
 
-def _note_refusal(form: MappingForm, refusal: ChargesRefusedError) -> None:
-    """Show a refusal by its field where it is about one."""
-    for prefix in ("column_", "value_"):
-        if refusal.code == "mapping" and f"{prefix}{refusal.column}" in form.fields:
-            label = LABELS[refusal.column]
-            form.add_error(None, f"{label}: {refusal.reason}")
-            return
-    form.add_error(None, refusal.sentence)
+def _wants_unit(mapping: ColumnMapping, tried: DryRun) -> bool:
+    """Whether a unit would turn the quantity into accelerator-hours that are missing so far."""
+    quantity = mapping.columns.get("consumed_quantity", "")
+    has_unit = "consumed_unit" in mapping.columns or mapping.constants.get("consumed_unit")
+    if has_unit and quantity:
+        return False
+    is_hours = any(word in quantity.lower() for word in _HOURS)
+    return is_hours or any(
+        row["x_accelerator"] and row["x_accelerator_h"] is None for row in tried.first
+    )

@@ -2,7 +2,7 @@
 
 from uuid import UUID
 
-from django.db.models import Count, Max, QuerySet
+from django.db.models import Count, Max, Q, QuerySet
 
 from billing.allocation_selectors import allocation_rules, newest_rule_set, rules_of
 from billing.cost_selectors import (
@@ -19,11 +19,13 @@ from billing.records import PeriodStatus
 __all__ = [
     "allocation_rules",
     "billed_through",
+    "charged_sources",
     "cost_by_day",
     "cost_table",
     "costs_grouped",
     "deliveries",
     "delivery_by_id",
+    "known_sources",
     "newest_rule_set",
     "period_statuses",
     "published_versions",
@@ -54,6 +56,24 @@ def sources(organisation_id: UUID) -> QuerySet[Source]:
     return (
         Source.objects.filter(organisation_id=organisation_id)
         .annotate(last_received_at=Max("deliveries__received_at"), count=Count("deliveries"))
+        .order_by("name")
+    )
+
+
+def known_sources(organisation_id: UUID) -> list[Source]:
+    """The sources to hand in to again: with published charges, or connected somewhere."""
+    charged = Q(periods__published_version__isnull=False)
+    known = Source.objects.filter(charged | ~Q(connection={}), organisation_id=organisation_id)
+    return list(known.distinct().order_by("name"))
+
+
+def charged_sources(organisation_id: UUID) -> list[Source]:
+    """The sources with published charges, by name."""
+    return list(
+        Source.objects.filter(
+            organisation_id=organisation_id, periods__published_version__isnull=False
+        )
+        .distinct()
         .order_by("name")
     )
 

@@ -265,6 +265,7 @@ FORMAT_NAMES: Final = {
     "focus": _("FOCUS"),
     "aws-cur": _("AWS Cost and Usage Report"),
     "gcp-export": _("Google Cloud billing export"),
-    "azure": _("Azure cost export"),
-    "generic": _("CSV by a mapping of columns"),
+    "azure-actual": _("Azure cost export, actual costs"),
+    "azure-amortised": _("Azure cost export, amortised costs"),
+    "mapped": _("CSV by a mapping of columns"),
 }

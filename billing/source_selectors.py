@@ -12,8 +12,20 @@ from django.utils.translation import gettext as _
 from billing.models import BillingPeriod, DailyCost, InvoiceTotal, Pull, Source
 from billing.source_coverage import Coverage, coverage_of
 from billing.source_kinds import SOURCE_KINDS
+from jobs.records import JobProgress
+from jobs.selectors import newest_jobs_by_scope
 
 SHOWN_PULLS = 20
+TEST_KIND = "billing.test_source"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceTest:
+    """How the last test of a connection ended."""
+
+    is_well: bool
+    at: datetime
+    message: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,6 +37,7 @@ class SourceStatus:
     charged_through: date | None
     next_pull_at: datetime | None  # None: nothing pulls it by itself
     error: str
+    test: SourceTest | None = None  # only one that is newer than the last pull
 
     @property
     def is_pulled(self) -> bool:
@@ -42,10 +55,20 @@ def source_statuses(organisation_id: UUID) -> list[SourceStatus]:
         .annotate(last=Max("day"))
     )
     sources = Source.objects.filter(organisation_id=organisation_id).order_by("name")
-    return [status_of(source, charged_through=through.get(source.pk)) for source in sources]
+    jobs = newest_jobs_by_scope(organisation_id, kind=TEST_KIND)
+    return [
+        status_of(
+            source,
+            charged_through=through.get(source.pk),
+            test=test_of(source, jobs.get(f"source:{source.pk}")),
+        )
+        for source in sources
+    ]
 
 
-def status_of(source: Source, *, charged_through: date | None) -> SourceStatus:
+def status_of(
+    source: Source, *, charged_through: date | None, test: SourceTest | None = None
+) -> SourceStatus:
     """One source as the list shows it."""
     return SourceStatus(
         source=source,
@@ -53,6 +76,28 @@ def status_of(source: Source, *, charged_through: date | None) -> SourceStatus:
         charged_through=charged_through,
         next_pull_at=next_pull_at(source),
         error=error_words(source.last_error),
+        test=test,
+    )
+
+
+def last_test(source: Source) -> SourceTest | None:
+    """How the newest test of a source's connection ended, unless a pull has told more since."""
+    jobs = newest_jobs_by_scope(source.organisation_id, kind=TEST_KIND)
+    return test_of(source, jobs.get(f"source:{source.pk}"))
+
+
+def test_of(source: Source, job: JobProgress | None) -> SourceTest | None:
+    """What a test's job says; nothing while it runs, and nothing once a later pull was tried."""
+    if job is None or not job.is_over or job.finished_at is None:
+        return None
+    if source.tried_at is not None and source.tried_at > job.finished_at:
+        return None
+    result = job.result if isinstance(job.result, dict) else {}
+    failed = [step for step in result.get("steps", []) if not step.get("ok")]
+    return SourceTest(
+        is_well=bool(result.get("ok")),
+        at=job.finished_at,
+        message=str(failed[0].get("message", "")) if failed else job.error,
     )
 
 

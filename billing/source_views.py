@@ -30,6 +30,7 @@ from billing.source_policies import policies_for
 from billing.source_selectors import (
     coverage_of_source,
     invoice_totals_of,
+    last_test,
     published_months,
     pulls_of,
     source_statuses,
@@ -144,7 +145,7 @@ def source_detail(request: HttpRequest, source_id: UUID) -> HttpResponse:
     )
     progress = _progress(job, source)
     coverage = coverage_of_source(source, as_of=timezone.now().date())
-    status = status_of(source, charged_through=coverage.charged_through)
+    status = status_of(source, charged_through=coverage.charged_through, test=last_test(source))
     context = {
         "source": source,
         "status": status,

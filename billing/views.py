@@ -22,12 +22,13 @@ from billing.doors import (
     sees_totals,
 )
 from billing.forms import UploadForm
+from billing.import_months import charges_url, files_of, months_of
 from billing.models import Delivery
 from billing.records import ChargesRefusedError
 from billing.selectors import (
     deliveries,
+    known_sources,
     period_statuses,
-    sources,
     unallocated_cost,
 )
 from billing.services import (
@@ -95,7 +96,7 @@ def import_upload(request: HttpRequest) -> HttpResponse:
             return response
     context = {
         "form": form,
-        "sources": sources(actor.organisation_id),
+        "sources": known_sources(actor.organisation_id),
         "submit": _("Import"),
         "back": reverse("imports"),
     }
@@ -135,6 +136,9 @@ def import_detail(request: HttpRequest, delivery_id: UUID) -> HttpResponse:
     context = {
         "delivery": delivery,
         "report": delivery.report,
+        "months": months_of(delivery, sees_all=sees_unallocated(actor)),
+        "files": files_of(delivery),
+        "charges_url": _charges_url(actor, delivery),
         "classes": [
             {**row, "name": CLASS_NAMES.get(row["x_cost_class"], row["x_cost_class"])}
             for row in delivery.report.get("cost_classes", [])
@@ -150,6 +154,12 @@ def import_detail(request: HttpRequest, delivery_id: UUID) -> HttpResponse:
         "unallocated": _unallocated(actor, delivery),
     }
     return render(request, "billing/import_detail.html", context)
+
+
+def _charges_url(actor: Actor, delivery: Delivery) -> str:
+    """The delivery's charges, for those who see them all."""
+    is_there = delivery.state == Delivery.State.PUBLISHED and sees_unallocated(actor)
+    return charges_url(delivery) if is_there else ""
 
 
 def _progress(delivery: Delivery) -> JobProgress | None:

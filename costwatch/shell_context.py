@@ -5,6 +5,7 @@ from typing import Any
 from django.conf import settings
 from django.http import HttpRequest
 
+from billing.source_doors import sees_sources
 from costwatch.demo.story import DEMO_PASSWORD, DEMO_USERS
 from projects.access import actor_of, projects_for
 from projects.selectors import has_synthetic_project
@@ -27,6 +28,7 @@ def shell(request: HttpRequest) -> dict[str, Any]:
     if user is not None and user.is_authenticated and user.organisation_id:
         actor = actor_of(request)
         context["actor"] = actor
+        context["sees_sources"] = sees_sources(actor)
         seen = list(projects_for(actor))
         context["shell_projects"] = seen
         context["holds_synthetic"] = any(project.is_synthetic for project in seen)

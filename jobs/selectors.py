@@ -28,6 +28,14 @@ def recent_jobs(organisation_id: UUID, *, limit: int = 50) -> tuple[JobProgress,
     return tuple(_progress(job, now) for job in jobs[:limit])
 
 
+def newest_jobs_by_scope(organisation_id: UUID, *, kind: str) -> dict[str, JobProgress]:
+    """The newest job of a kind for each thing that it was about."""
+    now = timezone.now()
+    jobs = Job.objects.filter(organisation_id=organisation_id, kind=kind)
+    newest = jobs.order_by("scope", "-created_at").distinct("scope")
+    return {job.scope: _progress(job, now) for job in newest}
+
+
 def _progress(job: Job, now: datetime) -> JobProgress:
     return JobProgress(
         job_id=job.pk,

@@ -14,6 +14,7 @@ from babel.numbers import (
     format_decimal,
     format_percent,
     get_currency_precision,
+    get_decimal_symbol,
 )
 
 NO_BREAK: Final = "\u00a0"
@@ -80,6 +81,14 @@ def plain_digits(value: Decimal) -> str:
     if "." in text:
         text = text.rstrip("0").rstrip(".")
     return text if text not in ("-0", "") else "0"
+
+
+def exact_text(value: Decimal, locale: Locale) -> str:
+    """All digits, the whole part grouped as the locale does: 2,812,465.4385."""
+    whole, _, part = plain_digits(abs(value)).partition(".")
+    grouped = format_decimal(int(whole), format=_pattern(0), locale=locale)
+    sign = "-" if value < 0 else ""
+    return f"{sign}{grouped}{get_decimal_symbol(locale)}{part}" if part else f"{sign}{grouped}"
 
 
 def _pattern(digits: int) -> str:

@@ -1,10 +1,13 @@
 """Any CSV as charges, by a mapping that a person made: columns, constants, how days are written."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any, Final
 
 import ibis
+from babel.numbers import list_currencies
 
 from billing.adapters.layout import InstantStyle, Layout, assembled, require_columns
 from billing.columns import BY_NAME
@@ -55,6 +58,15 @@ STYLES: Final = (
 )
 
 
+class Fault(StrEnum):
+    """Why a charge column of a mapping cannot be read."""
+
+    UNKNOWN = "is no column of a charge that can be mapped"
+    UNTOLD = "is neither mapped to a column nor given one value for all rows"
+    VARIES = "differs from row to row; map it to a column"
+    NO_COST = "is not mapped, and neither is consumed_quantity"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnMapping:
     """A person's mapping: charge column -> the file's column, or a constant for every row."""
@@ -84,20 +96,26 @@ class ColumnMapping:
         """Refuse what cannot be read as charges.
 
         Raises:
-            ChargesRefusedError: names the charge column.
+            ChargesRefusedError: says all that is wrong; names the first charge column.
         """
+        wrong = self.wrong()
+        if wrong:
+            words = "; ".join(f"{name} {fault.value}" for name, fault in wrong.items())
+            raise ChargesRefusedError("mapping", words, column=next(iter(wrong)))
+
+    def wrong(self) -> dict[str, Fault]:
+        """Every charge column for which it cannot be read as charges."""
         told = {**self.constants, **self.columns}
-        for name in told:
-            if name not in MAPPABLE:
-                raise _wrong(name, "is no column of a charge that can be mapped")
-        for name in REQUIRED:
-            if not told.get(name):
-                raise _wrong(name, "is neither mapped to a column nor given one value for all rows")
-        for name in self.constants:
-            if BY_NAME[name].kind in (Kind.MONEY, Kind.QUANTITY, Kind.INSTANT):
-                raise _wrong(name, "differs from row to row; map it to a column")
+        found = {name: Fault.UNKNOWN for name in told if name not in MAPPABLE}
+        found |= {name: Fault.UNTOLD for name in REQUIRED if not told.get(name)}
+        found |= {
+            name: Fault.VARIES
+            for name in self.constants
+            if name in MAPPABLE and BY_NAME[name].kind in (Kind.MONEY, Kind.QUANTITY, Kind.INSTANT)
+        }
         if "billed_cost" not in self.columns and "consumed_quantity" not in self.columns:
-            raise _wrong("billed_cost", "is not mapped, and neither is consumed_quantity")
+            found.setdefault("billed_cost", Fault.NO_COST)
+        return found
 
     def as_document(self) -> dict[str, Any]:
         """The mapping as it is stored."""
@@ -107,10 +125,6 @@ class ColumnMapping:
             "tags": list(self.tags),
             "days": self.days.value,
         }
-
-
-def _wrong(name: str, reason: str) -> ChargesRefusedError:
-    return ChargesRefusedError("mapping", f"{name} {reason}", column=name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,5 +215,23 @@ def guessed(columns: Sequence[str]) -> dict[str, str]:
     return found
 
 
+def guessed_constants(columns: Sequence[str]) -> dict[str, str]:
+    """What a name gives away for all rows: the currency of "Amount (USD)", where no column is."""
+    found = guessed(columns)
+    currency = _currency_in(found.get("billed_cost", ""))
+    return {"billing_currency": currency} if currency and "billing_currency" not in found else {}
+
+
+_IN_BRACKETS: Final = re.compile(r"\s*[(\[（]\s*([A-Z]{3})\s*[)\]）]\s*$")
+
+
+def _currency_in(name: str) -> str:
+    """The currency in brackets at a name's end; empty where none is."""
+    match = _IN_BRACKETS.search(name)
+    return match[1] if match and match[1] in list_currencies(locale="en") else ""
+
+
 def _plain(name: str) -> str:
+    if _currency_in(name):
+        name = _IN_BRACKETS.sub("", name)
     return name.strip().lower().replace("_", " ").replace("-", " ")

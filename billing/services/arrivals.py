@@ -57,6 +57,7 @@ class Received:
     compression: str
     path: str = ""  # as it came, with folders
     size_bytes: int = 0
+    archive: str = ""  # the archive that it lay in
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +87,7 @@ def arrive(files: Sequence[IncomingFile], *, give_up: Callable[[list[str]], None
             received += _files_in(incoming, blob)
         manifest, received = _inner_manifest(manifest, received)
         if manifest is None:
-            return Arrival(files=tuple(received))
+            return Arrival(files=tuple(received), origin=_archives_of(received))
         return _as_listed(manifest, received, give_up)
     except (ChargesRefusedError, ConnectorError):
         give_up(hashes)
@@ -137,12 +138,12 @@ def _files_in(file: IncomingFile, blob: blobs.Blob) -> list[Received]:
                     size_bytes=blob.size_bytes,
                 )
             ]
-        return list(_members_of(blob))
+        return list(_members_of(blob, name))
     except TextFileRefusedError as error:
         raise ChargesRefusedError(error.code, error.message, file=name, row=error.row) from error
 
 
-def _members_of(blob: blobs.Blob) -> Iterator[Received]:
+def _members_of(blob: blobs.Blob, archive: str) -> Iterator[Received]:
     """The bills in an archive. Office documents are archives too, and are named as such."""
     with scratch() as folder:
         members = archive_members(
@@ -163,6 +164,7 @@ def _members_of(blob: blobs.Blob) -> Iterator[Received]:
             compression=member.compression,
             path=member.name,
             size_bytes=member.size_bytes,
+            archive=archive,
         )
 
 
@@ -269,9 +271,16 @@ def _as_listed(
             "manifest": manifest.kind,
             "version": manifest.version_id,
             "ignored_files": [file.name for file in extra][:200],
+            **_archives_of(chosen),
             **manifest.details,
         },
     )
+
+
+def _archives_of(files: Iterable[Received]) -> dict[str, Any]:
+    """The archives that files lay in, by their hash."""
+    archives = {file.blob.sha256: file.archive for file in files if file.archive}
+    return {"archives": archives} if archives else {}
 
 
 def _find(listed: ManifestFile, received: Sequence[Received]) -> Received | None:

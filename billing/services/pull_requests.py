@@ -112,7 +112,7 @@ def ask_for_due_pulls(as_of: datetime) -> int:
 
 def note_refused_pull(delivery: Delivery, refusal: Mapping[str, Any]) -> None:
     """Say on a pulled source that one of its bills was refused; a hand-in tells its person."""
-    if not delivery.origin:
+    if "unit" not in delivery.origin:
         return
     error = {
         "code": "refused",

@@ -2,10 +2,13 @@
 
 from collections.abc import Iterable, Sequence
 from datetime import date
+from decimal import Decimal
 from typing import Any
 
+from billing.amounts import exact_text
 from billing.lake_tables import stored_charges
 from billing.models import BillingPeriod, ChargeSlice, DailyCost, Delivery
+from formulae.units import EXACT
 from lake.engine import open_duckdb
 
 Planned = Iterable[tuple[BillingPeriod, Sequence[ChargeSlice]]]
@@ -35,10 +38,40 @@ def losses(delivery: Delivery, planned: Planned) -> list[dict[str, Any]]:
                 "rows_before": before,
                 "rows": after,
             }
+            entry["totals"] = _billed_of(live, slices)
             if lost:
                 entry["days_lost"] = [day.isoformat() for day in lost]
             found.append(entry)
     return found
+
+
+def _billed_of(live: Sequence[ChargeSlice], slices: Sequence[ChargeSlice]) -> list[dict[str, Any]]:
+    """The billed cost now and then, one entry a currency; missing where a charge lacks it."""
+    before, after = (_sums_of(some) for some in (live, slices))
+    return [
+        {
+            "currency": currency,
+            "billed_before": _text_of(before, currency),
+            "billed": _text_of(after, currency),
+        }
+        for currency in sorted({*before, *after})
+    ]
+
+
+def _sums_of(slices: Sequence[ChargeSlice]) -> dict[str, Decimal | None]:
+    sums: dict[str, Decimal | None] = {}
+    for entry in (entry for one in slices for entry in one.totals):
+        sofar = sums.get(entry["currency"], Decimal(0))
+        cost = entry["billed_cost"]
+        is_known = sofar is not None and cost is not None
+        sums[entry["currency"]] = EXACT.add(sofar or 0, Decimal(cost)) if is_known else None
+    return sums
+
+
+def _text_of(sums: dict[str, Decimal | None], currency: str) -> str | None:
+    """The sum as text; no charge at all of a currency is a sum of zero."""
+    cost = sums.get(currency, Decimal(0))
+    return None if cost is None else exact_text(cost)
 
 
 def _lost_days(

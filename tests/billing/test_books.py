@@ -179,3 +179,22 @@ def test_the_pages_show_the_books():
     assert client.get(reverse("findings")).status_code == 200
     elsewhere = client.get(reverse("findings"), {"month": "2020-01"}).content.decode()
     assert "There are no charges in 2020-01" in elsewhere
+    assert (
+        reverse("period_versions", args=[period.pk])
+        in client.get(reverse("reconciliation")).content.decode()
+    )
+
+
+def test_a_month_that_nobody_stated_fills_the_form_in_by_its_link():
+    client = signed_in(person(role=OrganisationRole.ADMIN))
+    imported(focus_csv([costing("1.10")]))
+    Source.objects.create(organisation=organisation(), name="empty")
+    source = Source.objects.get(name="aws")
+
+    page = client.get(reverse("reconciliation")).content.decode()
+    link = f"?source={source.pk}&amp;month=2026-05&amp;currency=USD#state"
+    assert link in page
+    assert ">empty<" not in page
+    asked = {"source": str(source.pk), "month": "2026-05", "currency": "USD"}
+    form = client.get(reverse("reconciliation"), asked).context["form"]
+    assert {name: form[name].value() for name in asked} == asked

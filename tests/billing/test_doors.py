@@ -1,6 +1,8 @@
 """Pages and REST doors of bills: who may, what they see, what they are told."""
 
 import errno
+import io
+import zipfile
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
@@ -73,7 +75,7 @@ def test_a_shrinking_month_is_confirmed_on_its_page(admin):
     answer = upload(admin)
     delivery = Delivery.objects.latest("received_at")
     run_job(delivery.job_id)
-    assert "Publish the smaller months" in admin.get(answer.url).content.decode()
+    assert "Replace the months" in admin.get(answer.url).content.decode()
 
     admin.post(reverse("import_decide", args=[delivery.pk]), {"decision": "confirm"})
     delivery.refresh_from_db()
@@ -223,3 +225,50 @@ def test_a_project_does_not_learn_from_when_to_when_others_have_charges():
     document = own.get("/api/v1/projects/moe/costs").json()
 
     assert (document["from"], document["to"]) == (None, None)
+
+
+def test_a_report_leads_to_its_charges_its_months_and_whether_they_tie(admin):
+    delivery = imported(BILL)
+    page = admin.get(reverse("import_detail", args=[delivery.pk])).content.decode()
+
+    assert "Import of aws, " in page
+    period = delivery.slices.get().period
+    assert reverse("period_versions", args=[period.pk]) in page
+    assert "not stated" in page
+    charges_url = admin.get(reverse("import_detail", args=[delivery.pk])).context["charges_url"]
+    assert "$1.50" in admin.get(charges_url).content.decode()
+
+
+def test_a_file_of_an_archive_says_whose_hash_is_shown(admin):
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.writestr("inner.csv", BILL)
+    answer = upload(admin, packed.getvalue(), name="may.zip")
+    run_job(Delivery.objects.get().job_id)
+
+    page = admin.get(answer.url).content.decode()
+    assert "inner.csv" in page
+    assert "in may.zip, whose SHA-256 is" in page
+
+
+def test_a_refused_delivery_keeps_its_source_for_the_next_try_but_not_in_the_hints(admin):
+    answer = upload(admin, b"not,a\nbill,1\n", source="mistyped")
+    run_job(Delivery.objects.get().job_id)
+
+    again = f"{reverse('import_upload')}?source=mistyped"
+    assert again in admin.get(answer.url).content.decode()
+    assert ">mistyped<" not in admin.get(reverse("import_upload")).content.decode()
+
+
+def test_the_money_of_a_shrinking_month_is_for_organisation_wide_roles(admin):
+    imported(focus_csv([charge(BilledCost="40"), charge(BilledCost="2", Tags="{}")]))
+    analyst = person("ana")
+    project("moe", members=[(analyst, Role.ANALYST)])
+    answer = upload(admin)
+    run_job(Delivery.objects.latest("received_at").job_id)
+
+    page = admin.get(answer.url).content.decode()
+    assert "$42.00" in page
+    assert "button-primary" not in page[page.index("decision") - 200 :]
+    admin.force_login(analyst)
+    assert "$42.00" not in admin.get(answer.url).content.decode()

@@ -3,9 +3,10 @@
 from decimal import Decimal
 
 import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
 from django.urls import reverse
 
-from billing.adapters.mapped import ColumnMapping, Mapped, guessed
+from billing.adapters.mapped import ColumnMapping, Mapped, guessed, guessed_constants
 from billing.models import Delivery, Source
 from billing.records import ChargesRefusedError
 from billing.services.dry_run import dry_run, keep_sample
@@ -119,8 +120,6 @@ def test_everyday_names_are_guessed_in_both_languages():
 
 
 def test_the_page_maps_tries_and_keeps():
-    from django.core.files.uploadedfile import SimpleUploadedFile
-
     client = signed_in(person(role=OrganisationRole.ADMIN))
     sent = {"file": SimpleUploadedFile("lambda.csv", BILL), "source": "lambda"}
     edit = client.post(reverse("mapping_new"), sent).headers["Location"]
@@ -143,3 +142,43 @@ def test_a_made_up_or_foreign_sample_is_not_found():
     client = signed_in(person(role=OrganisationRole.ADMIN))
 
     assert client.get(reverse("mapping_edit", args=["made-up"])).status_code == 404
+
+
+def test_a_currency_in_a_columns_name_is_guessed_with_the_cost():
+    columns = ["Date", "Machine", "Amount (USD)", "Hours (GPU)"]
+
+    assert guessed(columns)["billed_cost"] == "Amount (USD)"
+    assert guessed_constants(columns) == {"billing_currency": "USD"}
+    assert guessed_constants(["Amount (USD)", "Currency"]) == {}
+
+
+def test_every_missing_field_is_named_at_once_by_its_label_and_marked():
+    page = _mapping_page({"days": "slashed", "try": ""})
+
+    for label in ("Day or start of the charge", "Billed cost", "Currency", "Provider", "Service"):
+        assert label in page
+    assert "charge_period_start is" not in page
+    assert page.count('aria-invalid="true"') == 5
+    first = page.index("autofocus")
+    assert first == page.rindex("autofocus")
+    assert 'name="column_charge_period_start"' in page[page.rindex("<select", 0, first) : first]
+
+
+def test_hours_without_a_unit_are_told_what_would_make_them_accelerator_hours():
+    form = {f"column_{name}": column for name, column in MAPPING["columns"].items()}
+    form |= {f"value_{name}": value for name, value in MAPPING["constants"].items()}
+    form |= {"days": "slashed", "try": ""}
+
+    assert "Map the Quantity and give the Unit" not in _mapping_page(form)
+    assert "Map the Quantity and give the Unit" in _mapping_page(
+        {**form, "value_consumed_unit": ""}
+    )
+
+
+def _mapping_page(form):
+    client = signed_in(
+        person(f"ada{len(form)}{form.get('value_consumed_unit')}"[:20], role=OrganisationRole.ADMIN)
+    )
+    sent = {"file": SimpleUploadedFile("lambda.csv", BILL), "source": "lambda"}
+    edit = client.post(reverse("mapping_new"), sent).headers["Location"]
+    return client.post(edit, form).content.decode()

@@ -105,6 +105,10 @@ def test_a_test_says_which_step_fails_and_what_is_missing(admin, folder):
     assert "Something is missing" in shown
     assert "it is not there" in shown
     assert shown.count("not tried") == 2 or shown.count("not tried") == 3
+    listed = page(admin, "sources")
+    assert "test failed" in listed
+    assert "it is not there" in listed
+    assert "not tried yet" not in listed
 
 
 def test_the_steps_of_another_source_or_organisation_are_not_shown(admin, folder):
@@ -159,6 +163,7 @@ def test_administrators_see_all_owners_and_auditors_names_and_states_others_noth
     for somebody in (owner, auditor):
         client = signed_in(somebody)
         shown = page(client, "sources")
+        assert 'href="/sources/"' in shown
         assert "exports" in shown
         assert "broken" in shown
         assert "a secret path" not in shown
@@ -167,6 +172,7 @@ def test_administrators_see_all_owners_and_auditors_names_and_states_others_noth
     for somebody in (viewer, analyst):
         client = signed_in(somebody)
         assert client.get(reverse("sources")).status_code == 403
+        assert 'href="/sources/"' not in page(client, "charges")
     for name in ("source_pull", "source_pause", "source_forget_secret", "source_test"):
         answer = signed_in(auditor).post(reverse(name, args=[source.pk]))
         assert answer.status_code == 403

@@ -125,7 +125,14 @@ def test_a_whole_month_that_would_drop_spill_over_asks_first():
 
     delivery = imported(focus_csv(many("2026-06", 5, BilledCost="3")))
 
-    assert delivery.report["shrinking"] == [{"period": "2026-06", "rows_before": 6, "rows": 5}]
+    assert delivery.report["shrinking"] == [
+        {
+            "period": "2026-06",
+            "rows_before": 6,
+            "rows": 5,
+            "totals": [{"currency": "USD", "billed_before": "12.5", "billed": "15"}],
+        }
+    ]
     assert months() == {"2026-05": 60, "2026-06": 6}
 
 
@@ -189,7 +196,14 @@ def test_a_delivery_that_would_shrink_a_month_asks_first():
     delivery = imported(focus_csv(many("2026-05", 2, BilledCost="1")))
 
     assert delivery.state == Delivery.State.NEEDS_CONFIRMATION
-    assert delivery.report["shrinking"] == [{"period": "2026-05", "rows_before": 3, "rows": 2}]
+    assert delivery.report["shrinking"] == [
+        {
+            "period": "2026-05",
+            "rows_before": 3,
+            "rows": 2,
+            "totals": [{"currency": "USD", "billed_before": "3", "billed": "2"}],
+        }
+    ]
     assert roll_up() == before
     assert PeriodVersion.objects.count() == 1
 
@@ -329,3 +343,38 @@ def test_months_keep_their_rows_under_many_groupings():
         )
         assert [entry.cost for entry in table.total] == [Decimal("4.40")]
     assert BillingPeriod.objects.count() == 2
+
+
+def test_totals_are_unknown_for_a_cost_that_a_row_lacks_and_stay_so_when_parts_are_added():
+    lacking = in_month("2026-06", BilledCost="7", EffectiveCost="", ListCost="")
+    delivery = imported(focus_csv([*many("2026-05", 60), in_month("2026-06"), lacking]))
+    (total,) = delivery.totals
+    assert (total["effective_cost"], total["list_cost"]) == (None, None)
+    assert total["billed_cost"] is not None
+    assert total["contracted_cost"] is not None
+
+    added = imported(focus_csv([*many("2026-05", 60, BilledCost="2"), in_month("2026-06")]))
+
+    assert added.totals[0]["effective_cost"] is not None
+    for version in PeriodVersion.objects.all():
+        lacks = version.slices.filter(delivery=delivery, period__start="2026-06-01").exists()
+        assert (version.totals[0]["effective_cost"] is None) is lacks
+    assert verify(organisation().pk) == []
+
+
+def test_totals_of_before_that_were_partial_are_told_apart_from_wrong_ones():
+    rows = [
+        in_month("2026-05", EffectiveCost="2"),
+        in_month("2026-05", EffectiveCost="1"),
+        in_month("2026-05", EffectiveCost=""),
+    ]
+    imported(focus_csv(rows))
+    version = PeriodVersion.objects.get()
+    assert verify(organisation().pk) == []
+    (total,) = version.totals
+
+    PeriodVersion.objects.update(totals=[{**total, "effective_cost": "3"}])
+    assert [one.code for one in verify(organisation().pk)] == ["version_totals_partial"]
+
+    PeriodVersion.objects.update(totals=[{**total, "effective_cost": "999"}])
+    assert [one.code for one in verify(organisation().pk)] == ["version_totals"]

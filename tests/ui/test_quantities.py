@@ -27,6 +27,13 @@ def words(markup: str) -> str:
         ('{% money v "CNY" %}', Decimal("-12.5"), "-CN¥12.50", "-¥12.50"),
         ('{% money v "JPY" %}', Decimal("1234.5"), "¥1,234", "JP¥1,234"),
         ('{% money v "USD" digits=0 %}', Decimal("99.5"), "$100", "US$100"),
+        ('{% money_exact v "USD" %}', Decimal("-2812465.43850"), "-2,812,465.4385 USD", None),
+        (
+            '{% money_exact v "USD" %}',
+            Decimal("-0.000000000000000001"),
+            "-0.000000000000000001 USD",
+            None,
+        ),
         ("{% energy v %}", 385133.25, "385.1 MWh", "385.1 MWh"),
         ("{% energy v %}", 166.4, "166.4 kWh", "166.4 kWh"),
         ("{% energy v %}", 0.0021, "2.10 Wh", "2.10 Wh"),
@@ -52,10 +59,10 @@ def words(markup: str) -> str:
     ],
 )
 def test_a_quantity_reads_as_its_language_writes_it(
-    tag: str, value: object, english: str, chinese: str
+    tag: str, value: object, english: str, chinese: str | None
 ) -> None:
     assert words(shown(tag, v=value)) == english
-    assert words(shown(tag, language="zh-hans", v=value)) == chinese
+    assert words(shown(tag, language="zh-hans", v=value)) == (chinese or english)
 
 
 UNIT_TAGS = (

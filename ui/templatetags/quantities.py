@@ -79,7 +79,11 @@ def money_exact(amount: Decimal | str | None, currency: str) -> SafeString:
         return _missing()
     digits = formatting.plain_digits(Decimal(amount))
     return _render(
-        Shown(number=f"{digits} {currency}", unit=_NO_UNIT, exact=f"{digits} {currency}")
+        Shown(
+            number=f"{formatting.exact_text(Decimal(amount), _locale())} {currency}",
+            unit=_NO_UNIT,
+            exact=f"{digits} {currency}",
+        )
     )
 
 
