@@ -80,10 +80,12 @@ def _when(cost_class: str, words: str, **equals: str | bool) -> ClassRule:
     return ClassRule(cost_class=cost_class, equals=equals, matches={"words": words})
 
 
-def _typed(cost_class: str, usage_type: str) -> ClassRule:
-    """By AWS's usage type alone, whatever the description says beside it."""
+def _stored(cost_class: str, words: str, service_name: str) -> ClassRule:
+    """By a storage service's name and the words together."""
     return ClassRule(
-        cost_class=cost_class, equals={"transfer": True}, matches={"x_usage_type": usage_type}
+        cost_class=cost_class,
+        equals={"storage": True},
+        matches={"words": words, "service_name": service_name},
     )
 
 
@@ -96,34 +98,39 @@ def _lined(cost_class: str, line_item_type: str) -> ClassRule:
     )
 
 
-_REQUEST_OTHER = (
+# AWS's usage types decide before any word of a description: no other words look like them.
+_TYPED_REQUEST_OTHER = (
     r"requests(?:-[a-z]+)?-tier[34568]|batchoperations|monitoring-automation|inventory-|storagelens|"
-    r"tagstorage|iterative (?:read|write) operations|list and create container|"
+    r"tagstorage"
+)
+_TYPED_RETRIEVAL = (
+    r"retrieval-(?:sia|zia|gir|xz)|(?:standard|bulk|expedited)-retrieval|"
+    r"select-(?:scanned|returned)|upload-xz"
+)
+_STORED = r"timedstorage|earlydelete"
+_TYPED_INFREQUENT = r"(?:timedstorage|earlydelete)-(?:sia|zia|gir|int-ia|int-aia)"
+_TYPED_ARCHIVE = r"(?:timedstorage|earlydelete)-(?:glacier|gda|int-d?aa)"
+_REQUEST_OTHER = (
+    r"iterative (?:read|write) operations|list and create container|"
     r"all other operations|delete operations|tagging|lifecycle"
 )
-_REQUEST_PUT = (
-    r"requests(?:-[a-z]+)?-tier1\b|class a (?:operations|requests)|write operations|"
-    r"\bput\b|\bpost\b"
-)
-_REQUEST_GET = (
-    r"requests(?:-[a-z]+)?-tier2\b|class b (?:operations|requests)|read operations|\bget\b"
-)
-_RETRIEVAL = (
-    r"retrieval-(?:sia|zia|gir|xz)|(?:standard|bulk|expedited)-retrieval|data retrieval|"
-    r"select-(?:scanned|returned)|upload-xz|\bretrieval\b"
-)
+_REQUEST_PUT = r"class a (?:operations|requests)|write operations|\bput\b|\bpost\b"
+_REQUEST_GET = r"class b (?:operations|requests)|read operations|\bget\b"
+_RETRIEVAL = r"data retrieval|\bretrieval\b"
 _INTER_REGION = (
-    r"-aws-(?:out|in)-bytes|s3rtc|inter[- ]region|intra[- ]continent|inter[- ]continent|"
+    r"inter[- ]region|intra[- ]continent|inter[- ]continent|"
     r"geo-replication data|\) data transfer (?:to|from) "
 )
+_TYPED_INTRA_REGION = (
+    r"datatransfer-regional|c3datatransfer|natgateway-bytes|vpcendpoint-bytes|transitgateway-bytes"
+)
 _INTRA_REGION = (
-    r"datatransfer-regional|c3datatransfer|natgateway-bytes|vpcendpoint-bytes|transitgateway-bytes|"
     r"regional data transfer|inter[- ]?(?:zone|az)\b|nat (?:gateway )?data process|"
     r"processed by nat|peering|inter-virtual network|data transfer (?:in|out).* cloudfront"
 )
-_INGRESS = r"datatransfer-in-bytes|data transfer in\b"
+_INGRESS = r"data transfer in\b"
 _EGRESS = (
-    r"datatransfer-out-bytes|cloudfront-out|aws-out-abytes|mrap-out|data transfer out|"
+    r"data transfer out|"
     r"download (?:worldwide|apac|china|australia)|internet (?:data transfer out|egress)|"
     r"outbound data transfer|internet egress"
 )
@@ -132,10 +139,12 @@ _BLOCK = (
     r"pd capacity|hyperdisk|managed disk|provisioned iops|iops-month|gib/second|throughput|"
     r"\b[pes]\d+ (?:lrs|zrs) disk|block (?:volume|storage)"
 )
-_FILE = r"\bfsx|lustre|\befs\b|elastic file|filestore|azure files|netapp files|file storage"
+_FILE = (
+    r"\b(?:amazon)?fsx|lustre|\b(?:amazon)?efs\b|elastic file|filestore|azure files|netapp files|"
+    r"file storage"
+)
 _INFREQUENT = (
-    r"timedstorage-(?:sia|zia|int-ia|int-aia|gir)|infrequent|standard-ia|one zone-ia|"
-    r"glacier instant|nearline|coldline|\bcool\b|\bcold\b"
+    r"infrequent|standard-ia|one zone-ia|glacier instant|nearline|coldline|\bcool\b|\bcold\b"
 )
 _ARCHIVE = r"glacier|-gda-|int-d?aa-|\barchive\b|deep archive"
 _LOGGING = (
@@ -159,19 +168,38 @@ RULES: Final[tuple[ClassRule, ...]] = (
     ClassRule(cost_class="commitment", equals={"commitment_discount_status": "Unused"}),
     ClassRule(cost_class="support", matches={"service_name": r"\bsupport\b|awssupport"}),
     ClassRule(cost_class="accelerator", equals={"accelerated": True}),
+    ClassRule(cost_class="logging", matches={"service_name": _LOGGING}),
+    ClassRule(cost_class="logging", equals={"service_subcategory": "Observability"}),
+    _when("request_other", _TYPED_REQUEST_OTHER, storage=True),
+    _when("request_put", r"requests(?:-[a-z]+)?-tier1\b", storage=True),
+    _when("request_get", r"requests(?:-[a-z]+)?-tier2\b", storage=True),
+    _when("retrieval", _TYPED_RETRIEVAL, storage=True),
+    _when("storage_file", _STORED, service_subcategory="File Storage"),
+    _stored("storage_file", _STORED, _FILE),
+    _when("storage_object_infrequent", _TYPED_INFREQUENT, storage=True),
+    _when("storage_archive", _TYPED_ARCHIVE, storage=True),
+    _stored("storage_archive", _STORED, "glacier"),
+    _when("storage_object", _STORED, storage=True),
+    _when("transfer_inter_region", r"-aws-(?:out|in)-bytes|s3rtc", transfer=True),
+    _when("transfer_intra_region", _TYPED_INTRA_REGION, transfer=True),
+    _when("other", r"datatransfer-in-bytes", transfer=True),
+    _when(
+        "egress", r"datatransfer-out-bytes|cloudfront-out|aws-out-abytes|mrap-out", transfer=True
+    ),
     _when("request_other", _REQUEST_OTHER, storage=True),
     _when("request_put", _REQUEST_PUT, storage=True),
     _when("request_get", _REQUEST_GET, storage=True),
     _when("retrieval", _RETRIEVAL, storage=True),
-    ClassRule(cost_class="logging", matches={"service_name": _LOGGING}),
-    ClassRule(cost_class="logging", equals={"service_subcategory": "Observability"}),
-    _typed("transfer_inter_region", r"-aws-(?:out|in)-bytes|s3rtc"),
-    _typed(
-        "transfer_intra_region",
-        r"datatransfer-regional|c3datatransfer|natgateway-bytes|vpcendpoint-bytes|transitgateway",
+    ClassRule(
+        cost_class="transfer_inter_region",
+        equals={"transfer": True},
+        matches={"service_name": r"cloud storage", "words": r"\breplication\b|inter[- ]region"},
     ),
-    _typed("other", r"datatransfer-in-bytes"),
-    _typed("egress", r"datatransfer-out-bytes|cloudfront-out|aws-out-abytes|mrap-out"),
+    ClassRule(
+        cost_class="transfer_intra_region",
+        equals={"transfer": True},
+        matches={"service_name": r"nat gateway", "words": r"data processed"},
+    ),
     _when("transfer_inter_region", _INTER_REGION, transfer=True),
     _when("transfer_intra_region", _INTRA_REGION, transfer=True),
     _when("other", _INGRESS, transfer=True),
@@ -184,6 +212,7 @@ RULES: Final[tuple[ClassRule, ...]] = (
         matches={"service_name": _FILE},
     ),
     _when("storage_file", _FILE, service_category="Storage"),
+    _stored("storage_file", r"\bfiles\b", r"^storage$|storage accounts"),
     _when("storage_block", _BLOCK, service_category="Storage"),
     _when("storage_object_infrequent", _INFREQUENT, storage=True),
     _when("storage_archive", _ARCHIVE, storage=True),

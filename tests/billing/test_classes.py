@@ -118,6 +118,70 @@ CASES = [
         usage("Bandwidth", "Networking", "Intra Continent Data Transfer Out", "GB", **AZURE),
     ),
     ("other", usage("Amazon Simple Queue Service", "Integration", "requests", "Requests")),
+    # usage types decide before words of the description
+    (
+        "storage_object_infrequent",
+        usage(
+            *AWS_S3,
+            "$0.004 per GB-Month of storage used in Glacier Instant Retrieval",
+            "GB-Months",
+            x_UsageType="TimedStorage-GIR-ByteHrs",
+        ),
+    ),
+    (
+        "storage_archive",
+        usage(
+            *AWS_S3,
+            "$0.0036 per GB-Month of storage used in Glacier Flexible Retrieval",
+            "GB-Months",
+            x_UsageType="USW2-TimedStorage-GlacierByteHrs",
+        ),
+    ),
+    (
+        "storage_object_infrequent",
+        usage(
+            *AWS_S3,
+            "Early delete from Glacier Instant Retrieval",
+            "GB-Months",
+            x_UsageType="EarlyDelete-GIR",
+        ),
+    ),
+    ("storage_object_infrequent", usage(*AWS_S3, "EarlyDelete-GIR-SmObjects", "GB-Months")),
+    ("storage_object_infrequent", usage(*AWS_S3, "USW2-EarlyDelete-SIA", "GB-Months")),
+    ("storage_object_infrequent", usage(*AWS_S3, "EarlyDelete-ZIA", "GB-Months")),
+    ("storage_archive", usage(*AWS_S3, "EarlyDelete-GDA", "GB-Months")),
+    ("storage_archive", usage(*AWS_S3, "EarlyDelete-GlacierByteHrs", "GB-Months")),
+    ("storage_archive", usage("AmazonGlacier", "Storage", "TimedStorage-ByteHrs", "GB-Months")),
+    ("storage_archive", usage("Amazon Glacier", "Storage", "EarlyDelete-ByteHrs", "GB-Months")),
+    ("storage_file", usage("AmazonEFS", "Storage", "USW2-TimedStorage-ByteHrs", "GB-Months")),
+    ("storage_file", usage("efs", "Storage", "TimedStorage-ByteHrs", "GB-Months")),
+    (
+        "storage_file",
+        usage("Storage", "Storage", "Hot LRS Data Stored", SkuMeter="Files v2", **AZURE),
+    ),
+    ("storage_object", usage("Storage", "Storage", "Hot LRS Data Stored", "GB-Months", **AZURE)),
+    (
+        "egress",
+        usage(
+            *AWS_S3,
+            "$0.09 per GB - data transfer out of S3 by GET",
+            "GB",
+            x_UsageType="USW2-DataTransfer-Out-Bytes",
+        ),
+    ),
+    ("request_get", usage(*AWS_S3, "$0.0004 per 1,000 GET requests", "Requests")),
+    (
+        "transfer_intra_region",
+        usage("NAT Gateway", "Networking", "Standard Data Processed", "GB", **AZURE),
+    ),
+    (
+        "transfer_inter_region",
+        usage(*GCS, "Network Data Replication within Northern America", "GB", **GOOGLE),
+    ),
+    (
+        "transfer_inter_region",
+        usage(*GCS, "Turbo Replication Inter Region", "GB", **GOOGLE),
+    ),
 ]
 
 
