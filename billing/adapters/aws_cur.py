@@ -8,8 +8,10 @@ Source: AWS Cost Management user guide "Understanding your amortized costs"; CUR
 """
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any, Final
 
 import ibis
@@ -37,11 +39,11 @@ from billing.adapters.cells import (
     Cells,
     first_match,
     found_columns,
-    product,
     spelling,
     tag_map,
     translated,
 )
+from billing.adapters.exact import share
 from billing.adapters.layout import InstantStyle, Layout, assembled, require_columns
 from billing.records import MONEY_TYPE
 
@@ -55,6 +57,10 @@ OWN: Final = (
 TYPE: Final = "lineItem/LineItemType"
 PRODUCT_MAP: Final = "product"  # CUR 2.0: what else AWS says about the product
 NOTHING: Final = "None"  # what some tools write where there is no number
+TAG_GROUP: Final = r"^(?:resourceTags/|resource_tags_)"  # the latter: Athena
+USER_TAG: Final = r"^user[:_]"
+MAP_PREFIXES: Final = ("user_", "user:", "resourceTags/user_", "resourceTags/user:")
+MAP_USER_TAG: Final = r"^(?:resourceTags/)?user[_:]"
 NARROW: Final = "decimal(35, 18)"  # sums of a few of these fit every engine's exact type
 
 
@@ -140,13 +146,17 @@ def _is_open(name: str) -> bool:
 
 
 def _tag_columns(columns: Sequence[str]) -> dict[str, str]:
-    """The tag's key -> the column that holds it; a map column stands under no key."""
+    """The tag's key -> the column that holds it; a map column stands under no key.
+
+    A user tag's key loses its prefix, unless another tag would have the same.
+    """
+    full = {name: re.sub(TAG_GROUP, "", name) for name in columns if re.search(TAG_GROUP, name)}
+    short = {name: re.sub(USER_TAG, "", key) for name, key in full.items()}
+    taken = Counter((*full.values(), *short.values()))
     found: dict[str, str] = {}
-    for name in columns:
-        if name.startswith("resourceTags/"):
-            found.setdefault(name.removeprefix("resourceTags/").removeprefix("user:"), name)
-        elif name.startswith("resource_tags_"):  # Athena
-            found.setdefault(name.removeprefix("resource_tags_").removeprefix("user_"), name)
+    for name, key in short.items():
+        alone = taken[key] == 1 + (full[name] == key)
+        found.setdefault(key if alone else full[name], name)
     if not found:
         maps = [name for name in TAG_MAPS if name in columns]
         found = {"": maps[0]} if maps else {}
@@ -154,14 +164,24 @@ def _tag_columns(columns: Sequence[str]) -> dict[str, str]:
 
 
 def _tags(lines: ibis.Table, found: Mapping[str, str]) -> Any:
-    """User tags under their own keys, AWS's own under theirs."""
+    """User tags under their own keys, AWS's own under theirs; of two alike each keeps its full."""
     if "" not in found:
         return tag_map({key: lines[name].cast("string") for key, name in found.items()})
     tags = lines[found[""]]
     if not tags.type().is_map():
         return ibis.null("map<string, string>")
-    keys = tags.keys().map(lambda key: key.re_replace(r"^(?:resourceTags/)?user[_:]", ""))
+    keys = tags.keys().map(lambda key: _tag_key(key, tags))
     return ibis.ifelse(tags.notnull(), ibis.map(keys, tags.values()), ibis.null(tags.type()))
+
+
+def _tag_key(key: Any, tags: Any) -> Any:
+    """A user tag's own key, or the full one where another tag of the line would have the same."""
+    short = key.re_replace(MAP_USER_TAG, "")
+    alike = reduce(
+        lambda left, right: left + right,
+        (tags.contains(prefix + short).cast("int8") for prefix in ("", *MAP_PREFIXES)),
+    )
+    return ibis.ifelse(alike > 1, key, short)
 
 
 def _product_name(product: Any) -> Any:
@@ -300,16 +320,26 @@ def _unused_reservation(cells: Cells) -> Any:
 
 def _unused_savings_plan(cells: Cells) -> Any:
     """What a savings plan's commitment cost beyond its use; net as the share that was unused."""
-    upfront = "AmortizedUpfrontCommitmentForBillingPeriod"
-    recurring = "RecurringCommitmentForBillingPeriod"
-    gross = _sum(cells.number(f"savingsPlan/{upfront}"), cells.number(f"savingsPlan/{recurring}"))
-    used = cells.number("savingsPlan/UsedCommitment")
-    unused = (gross.try_cast(NARROW) - used.try_cast(NARROW)).cast(MONEY_TYPE)
-    net = _sum(
-        cells.number(f"savingsPlan/Net{upfront}"), cells.number(f"savingsPlan/Net{recurring}")
+    gross, unused = _commitment_fee(cells, ""), _unused_commitment(cells)
+    net = _commitment_fee(cells, "Net")
+    nothing = ibis.literal(0).cast(MONEY_TYPE)
+    return ibis.cases(
+        (net.isnull(), unused),
+        (cells.number("savingsPlan/UsedCommitment") == nothing, net),
+        else_=share(net, unused, gross),  # null where it is too large to be exact
     )
-    share = unused.cast("float64") / gross.cast("float64").nullif(0)
-    return ibis.coalesce(product(net, share.cast("decimal(18, 9)")), unused)
+
+
+def _unused_commitment(cells: Cells) -> Any:
+    """The gross commitment less its use."""
+    used = cells.number("savingsPlan/UsedCommitment").try_cast(NARROW)
+    return (_commitment_fee(cells, "").try_cast(NARROW) - used).cast(MONEY_TYPE)
+
+
+def _commitment_fee(cells: Cells, prefix: str) -> Any:
+    """A savings plan's fee of the month, its upfront part and its recurring part."""
+    parts = ("AmortizedUpfrontCommitment", "RecurringCommitment")
+    return _sum(*(cells.number(f"savingsPlan/{prefix}{name}ForBillingPeriod") for name in parts))
 
 
 def _sum(left: Any, right: Any) -> Any:
@@ -329,7 +359,7 @@ def _commitment(cells: Cells) -> dict[str, Any]:
     unused_h = cells.number("reservation/UnusedQuantity")
     fee_unused = (kind == "RIFee") & (unused_h > 0)
     fee_unused = fee_unused | (
-        (kind == "SavingsPlanRecurringFee") & (_unused_savings_plan(cells) > 0)
+        (kind == "SavingsPlanRecurringFee") & (_unused_commitment(cells) > 0)
     )
     return {
         "commitment_discount_id": ibis.coalesce(plan, reservation),

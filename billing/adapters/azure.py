@@ -30,7 +30,8 @@ from billing.adapters.azure_columns import (
     SIZE,
     WANTED,
 )
-from billing.adapters.cells import Cells, first_match, found_columns, product, translated
+from billing.adapters.cells import Cells, first_match, found_columns, translated
+from billing.adapters.exact import product
 from billing.adapters.layout import (
     BillAdapter,
     InstantStyle,

@@ -75,12 +75,6 @@ def first_match(column: Any, patterns: Sequence[tuple[str, str]], otherwise: str
     )
 
 
-def product(left: Any, right: Any) -> Any:
-    """Left times right as exact decimals of nine places; null where one is too large for that."""
-    narrow = "decimal(18, 9)"
-    return (left.try_cast(narrow) * right.try_cast(narrow)).cast(MONEY_TYPE)
-
-
 def tag_map(pairs: Mapping[str, Any]) -> Any:
     """A map of the texts that are there; null where none is."""
     if not pairs:
