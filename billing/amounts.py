@@ -41,18 +41,21 @@ def totals_document(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def summed(parts: Iterable[Sequence[Mapping[str, Any]]]) -> list[dict[str, Any]]:
-    """Totals by currency of several parts: exact, missing only where all are missing."""
+    """Totals by currency of several parts: exact, and missing where one part lacks the cost."""
     found: dict[str, dict[str, Any]] = {}
-    for part in parts:
-        for entry in part:
-            sums = found.setdefault(entry["currency"], {"currency": entry["currency"], "rows": 0})
-            sums["rows"] += entry["rows"]
-            for name in COST_COLUMNS:
-                sums[name] = _plus(sums.get(name), entry[name])
+    for entry in (entry for part in parts for entry in part):
+        sums = found.get(entry["currency"])
+        if sums is None:
+            names = ("currency", *COST_COLUMNS, "rows")
+            found[entry["currency"]] = {name: entry[name] for name in names}
+            continue
+        sums["rows"] += entry["rows"]
+        for name in COST_COLUMNS:
+            sums[name] = _plus(sums[name], entry[name])
     return [found[currency] for currency in sorted(found)]
 
 
 def _plus(left: str | None, right: str | None) -> str | None:
     if left is None or right is None:
-        return right if left is None else left
+        return None
     return exact_text(EXACT.add(Decimal(left), Decimal(right)))

@@ -28,6 +28,7 @@ _READ = ("charge_period_start", "tags", "x_estimated")
 _CHUNK = 5_000
 _KEPT = 20  # findings of one kind in one version; more would say no more
 Sums = dict[tuple[Any, ...], dict[str, Any]]
+_Totals = Mapping[str, Mapping[str, Any]]
 
 
 def verify(organisation_id: UUID) -> list[Finding]:
@@ -97,9 +98,10 @@ def _by_python(
 ) -> tuple[Sums, dict[str, dict[str, Any]]]:
     """Daily costs and totals by currency, added up one row after the other as Decimal.
 
-    A day's cost that one of its rows lacks is unknown; a total is that of the amounts in the files.
+    A day's cost that one of its rows lacks is unknown; totals say under `lacking` which are.
     """
     lacking: dict[tuple[Any, ...], set[str]] = defaultdict(set)
+    lacking_total: dict[str, set[str]] = defaultdict(set)
     daily: Sums = defaultdict(dict)
     totals: dict[str, dict[str, Any]] = defaultdict(dict)
     for item in slices:
@@ -109,9 +111,13 @@ def _by_python(
             for name in _SUMS:
                 currency[name] = _plus(currency.get(name), row[name])
                 daily[key][name] = _plus(daily[key].get(name), row[name])
-            lacking[key] |= {name for name in COST_COLUMNS if row[name] is None}
+            unknown = {name for name in COST_COLUMNS if row[name] is None}
+            lacking[key] |= unknown
+            lacking_total[row["billing_currency"]] |= unknown
     for key, names in lacking.items():
         daily[key].update(dict.fromkeys(names))
+    for code, names in lacking_total.items():
+        totals[code]["lacking"] = names
     return _shared(daily, rules), dict(totals)
 
 
@@ -206,17 +212,32 @@ def _totals_differ(
         }
         for entry in version.totals
     }
-    counted = {
+    partial = {
         currency: {name: sums.get(name) for name in (*COST_COLUMNS, "rows")}
         for currency, sums in totals.items()
     }
+    counted = {
+        currency: {**sums, **dict.fromkeys(totals[currency]["lacking"])}
+        for currency, sums in partial.items()
+    }
     findings = []
     if noted != counted:
-        findings.append(_finding("version_totals", where, str(counted), str(noted)))
+        is_older = _is_partial(noted, counted=counted, partial=partial)
+        code = "version_totals_partial" if is_older else "version_totals"
+        findings.append(_finding(code, where, str(counted), str(noted)))
     rows = sum(int(sums["rows"] or 0) for sums in counted.values())
     if rows != version.rows:
         findings.append(_finding("version_rows", where, str(rows), str(version.rows)))
     return findings
+
+
+def _is_partial(noted: _Totals, *, counted: _Totals, partial: _Totals) -> bool:
+    """Whether all that is wrong is a sum of the rows that have a cost, where others lack it."""
+    return noted.keys() == counted.keys() and all(
+        amount in (counted[currency][name], partial[currency][name])
+        for currency, sums in noted.items()
+        for name, amount in sums.items()
+    )
 
 
 def _other_rules(where: str, version: PeriodVersion, rule_set_id: int | None) -> list[Finding]:

@@ -265,8 +265,8 @@ def with_daily_keys(charges: ibis.Table) -> ibis.Table:
 
 
 def totals_by_currency(charges: ibis.Table) -> ibis.Table:
-    """The four costs by currency, with the rows."""
-    sums: dict[str, Any] = {name: charges[name].sum() for name in COST_COLUMNS}
+    """The four costs by currency, with the rows; a cost that a row lacks is unknown."""
+    sums: dict[str, Any] = {name: whole_sum(charges, name) for name in COST_COLUMNS}
     return (
         charges.group_by("billing_currency")
         .agg(**sums, rows=charges.count())

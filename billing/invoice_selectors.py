@@ -7,8 +7,9 @@ from typing import Any, Final
 from uuid import UUID
 
 import ibis
-from django.db.models import Sum
+from django.db.models import Count, Sum
 
+from billing.cost_records import whole_sum as both
 from billing.expressions import whole_sum
 from billing.invoice_records import Reconciliation, Tie, ViewTotal
 from billing.lake_tables import stored_charges
@@ -159,14 +160,16 @@ def _roll_up_views(version_id: UUID) -> list[tuple[str, Sums]]:
     found: list[tuple[str, Sums]] = []
     for view in VIEWS:
         groups = costs.values(view, "billing_currency").annotate(
-            cost=Sum("billed_cost"), count=Sum("rows")
+            cost=Sum("billed_cost"),
+            known=Count("billed_cost"),
+            lines=Count("pk"),
+            count=Sum("rows"),
         )
         sums: Sums = {}
         for row in groups:
-            cost, rows = sums.get(row["billing_currency"], (None, 0))
-            known = [part for part in (cost, row["cost"]) if part is not None]
-            total = sum(known, Decimal(0)) if known else None
-            sums[row["billing_currency"]] = (total, rows + row["count"])
+            cost, rows = sums.get(row["billing_currency"], (Decimal(0), 0))
+            own = row["cost"] if row["known"] == row["lines"] else None
+            sums[row["billing_currency"]] = (both(cost, own), rows + row["count"])
         found.append((view, sums))
     return found
 
@@ -179,7 +182,7 @@ def _lake_sums(version: Any) -> Sums:
         charges = stored_charges(engine, paths)
         rows = engine.rows(
             charges.group_by("billing_currency").agg(
-                cost=charges.billed_cost.sum(), count=charges.count()
+                cost=whole_sum(charges, "billed_cost"), count=charges.count()
             )
         )
     return {row["billing_currency"]: (row["cost"], row["count"]) for row in rows}

@@ -11,7 +11,7 @@ from django.utils.translation import gettext as _
 
 from billing.adapters.layout import BillAdapter
 from billing.amounts import plain, totals_document
-from billing.expressions import totals_by_currency
+from billing.expressions import totals_by_currency, whole_sum
 from billing.reading import ReadFile, read_charges
 from billing.records import ChargesRefusedError
 from billing.services.receiving import shown_name
@@ -115,7 +115,7 @@ def dry_run(sample: Sample, adapter: BillAdapter) -> DryRun:
             charges = engine.text_table(typed).drop("file_row_number")
             totals = totals_document(engine.rows(totals_by_currency(charges)))
             classes = charges.group_by("x_cost_class", "billing_currency").agg(
-                billed_cost=charges.billed_cost.sum(), rows=charges.count()
+                billed_cost=whole_sum(charges, "billed_cost"), rows=charges.count()
             )
             months = charges.select("x_billing_period").distinct().order_by("x_billing_period")
             first = charges.order_by("x_source_row").limit(SHOWN_ROWS)

@@ -87,6 +87,16 @@ def test_every_view_of_a_month_comes_to_one_total():
     assert {one.cost for one in found} == {Decimal("7.923456789")}
 
 
+def test_every_view_of_a_month_is_unknown_where_a_row_lacks_the_cost():
+    imported(focus_csv([costing("1.10"), charge(BilledCost="", RegionId="")]))
+
+    found = view_totals(organisation().pk, BillingPeriod.objects.get())
+
+    assert len(found) == 8
+    assert all(one.agrees for one in found)
+    assert {one.cost for one in found} == {None}
+
+
 def test_a_restatement_shows_what_changed_by_service_and_by_day():
     first = [costing("1"), costing("2", ServiceName="AmazonS3"), costing("5", ServiceName="X")]
     imported(focus_csv(first))

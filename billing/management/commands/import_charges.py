@@ -156,7 +156,8 @@ def _in_words(delivery: Delivery, receipt: Receipt) -> str:
             head += "\n  CAREFUL: other deliveries have replaced them since; --again puts them back"
     lines = [head] if delivery.rows is not None else []
     lines += [
-        f"  {entry['currency']}: billed {entry['billed_cost']}, effective {entry['effective_cost']}"
+        f"  {entry['currency']}: billed {entry['billed_cost'] or 'n/a'},"
+        f" effective {entry['effective_cost'] or 'n/a'}"
         for entry in delivery.totals
     ]
     if periods := report.get("periods"):
