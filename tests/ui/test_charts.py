@@ -12,6 +12,7 @@ import pytest
 from django.template import Context, Template
 from django.utils import translation
 
+from ui.bar_charts import monthly_bar_figure
 from ui.charts import (
     Figure,
     Marker,
@@ -165,3 +166,16 @@ def test_a_chart_on_a_page_carries_no_foreign_element(text: str) -> None:
     )
     Elements().feed(markup)
     assert sorted(found) == ["div", "div", "script"]
+
+
+def test_months_are_bars_that_stack_and_say_their_parts():
+    months = [dt.date(2026, 8, 1), dt.date(2026, 9, 1)]
+    parts = [Series(name=name, days=months, values=[Decimal(1), Decimal(2)]) for name in ("a", "b")]
+
+    figure = monthly_bar_figure(parts, currency="USD")
+
+    assert [trace["type"] for trace in figure["data"]] == ["bar", "bar"]
+    assert figure["data"][0]["x"] == ["2026-08", "2026-09"]
+    assert figure["data"][1]["customdata"][1].endswith("2")
+    assert figure["layout"]["barmode"] == "stack"
+    assert figure["layout"]["yaxis"]["range"][1] > 4
