@@ -294,7 +294,7 @@ def _list_leaf(name: str, kind: str, sql: str) -> tuple[str, str, str]:
         return (name, TEXT, f"CAST(to_json({sql}) AS VARCHAR)")
     own = {field for field, _ in fields}
     if {"key", "value"} <= own <= PAIR_FIELDS | {"key"}:
-        key, value = "CAST(one.key AS VARCHAR)", "CAST(one.value AS VARCHAR)"
+        key, value = _key(sql, own), "CAST(one.value AS VARCHAR)"
         made = (
             f"TRY(map_from_entries(list_transform({sql}, lambda one: "
             f"struct_pack(k := {key}, v := {value}))))"
@@ -305,6 +305,16 @@ def _list_leaf(name: str, kind: str, sql: str) -> tuple[str, str, str]:
     names = ", ".join(sql_text(field) for field, _ in fields)
     values = ", ".join(_field_text(f"one[{sql_text(field)}]", kind) for field, kind in fields)
     return (name, LIST, f"list_transform({sql}, lambda one: map([{names}], [{values}]))")
+
+
+def _key(sql: str, fields: set[str]) -> str:
+    """A pair's key; with its namespace before it where the list has the key more than once."""
+    key = "CAST(one.key AS VARCHAR)"
+    if "namespace" not in fields:
+        return key
+    times = f"len(list_filter({sql}, lambda other: other.key = one.key))"
+    long = f"CAST(one.namespace AS VARCHAR) || '/' || {key}"
+    return f"CASE WHEN {times} > 1 AND one.namespace <> '' THEN {long} ELSE {key} END"
 
 
 def _field_text(sql: str, kind: str) -> str:

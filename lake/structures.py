@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections import Counter
 from pathlib import Path
 from typing import Any, Final
 
@@ -38,7 +39,8 @@ def as_map(text: str) -> Pairs | None:
     """The keys and values of an object, a list of {key, value}, or Azure's braceless tags."""
     value = _value(text)
     if isinstance(value, list) and all(_is_pair(item) for item in value):
-        value = [(_shown(item["key"]), item.get("value")) for item in value]
+        counts = Counter(_shown(item["key"]) for item in value)
+        value = [(_key(item, counts), item.get("value")) for item in value]
     elif isinstance(value, dict):
         value = list(value.items())
     else:
@@ -53,6 +55,13 @@ def as_list(text: str) -> list[Pairs] | None:
         return None
     maps = [_pairs(list(item.items())) for item in value]
     return None if None in maps else [pairs for pairs in maps if pairs is not None]
+
+
+def _key(item: dict[str, Any], counts: Counter[str]) -> str:
+    """The pair's key; with its namespace before it where the list has the key more than once."""
+    key = _shown(item["key"])
+    namespace = item.get("namespace")
+    return f"{_shown(namespace)}/{key}" if counts[key] > 1 and namespace else key
 
 
 def _is_pair(item: Any) -> bool:
