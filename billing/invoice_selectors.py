@@ -51,8 +51,8 @@ def reconciliations(
             found=_amount(entry),
             tolerance=Decimal(0),
             tie=Tie.NOT_STATED,
-        )
             period_id=period.pk,
+        )
         for period in books.values()
         for entry in _totals(period)
         if (period.source_id, period.start, entry["currency"]) not in told
@@ -125,8 +125,8 @@ def _reconciled(
         origin=total.get_origin_display(),
         note=total.note,
         total_id=total.pk,
-    )
         period_id=period.pk if period is not None else None,
+    )
 
 
 def _month_sums(period: BillingPeriod) -> dict[str, Decimal | None]:
