@@ -90,7 +90,7 @@ def stored_rows(delivery: Delivery) -> list[dict[str, Any]]:
             columns = list(engine.table([one.path]).columns)
         for row in store.rows_of(one.path, columns=columns):
             for name in ("tags", "x_unknown"):
-                row[name] = sorted(row[name]) if row[name] is not None else None
+                row[name] = sorted(row[name]) if row.get(name) is not None else None
             rows.append(row)
     return sorted(rows, key=lambda row: (row["x_source_file"], row["x_source_row"]))
 
@@ -113,12 +113,17 @@ def daily(delivery: Delivery) -> list[dict[str, Any]]:
     return sorted(found, key=lambda row: str(list(row.values())))
 
 
+def report_of(delivery: Delivery) -> dict[str, Any]:
+    """The report, but for the word that another source has the same bytes."""
+    return {name: value for name, value in delivery.report.items() if name != "also_from"}
+
+
 def assert_same(by_duckdb: Delivery, by_spark: Delivery) -> None:
     """The two deliveries hold the same, all of it."""
     assert by_duckdb.state == by_spark.state == Delivery.State.PUBLISHED
     assert by_spark.rows == by_duckdb.rows > 0
     assert by_spark.totals == by_duckdb.totals
-    assert by_spark.report == by_duckdb.report
+    assert report_of(by_spark) == report_of(by_duckdb)
     expected, found = stored_rows(by_duckdb), stored_rows(by_spark)
     assert len(expected) == len(found) == by_duckdb.rows
     for left, right in zip(expected, found, strict=True):
