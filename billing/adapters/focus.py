@@ -7,11 +7,12 @@ from typing import Any, Final
 import ibis
 
 from billing.adapters.azure_columns import SIZE
+from billing.adapters.cells import tag_map
 from billing.adapters.focus_extras import GOOGLE_ONLY, is_known
 from billing.adapters.gcp import category_of
 from billing.adapters.layout import InstantStyle, Layout, assembled, plain_values
 from billing.columns import BY_NAME, CHARGE_COLUMNS
-from billing.records import COST_COLUMNS, ChargesRefusedError, Kind
+from billing.records import COST_COLUMNS, MONEY_TYPE, ChargesRefusedError, Kind
 
 # The file's column -> the charge column; where two name the same, the first found wins.
 COLUMNS: Final[Mapping[str, str]] = {
@@ -86,8 +87,14 @@ COLUMNS: Final[Mapping[str, str]] = {
     "x_Operation": "x_operation",  # AWS
     "x_SkuMeterName": "x_usage_type",  # Azure
     "x_SkuDescription": "x_usage_type",  # Azure, Google
+    # what our own export adds
+    "x_LineItemType": "x_line_item_type",
+    "x_CreditType": "x_credit_type",
+    "x_InstanceType": "x_instance_type",
 }
 JSON_COLUMNS: Final = ("Tags",)
+TAG_PREFIX: Final = "Tags."  # a Parquet file may hold the tags as a record, one field for each key
+FILLED: Final = "x_FilledColumns"  # our own export: what the bill itself left out
 # Mandatory in every version, yet no figure hangs on them: their absence is reported, not refused.
 WANTED: Final = (
     "BillingAccountName",
@@ -119,7 +126,7 @@ OWN: Final = frozenset(
 # Who provides the service, where a version or an export names nobody under that name.
 PROVIDER_NAMES: Final = ("ServiceProviderName", "HostProviderName")
 SKU_DETAILS: Final = "x_SkuDetails"  # Microsoft
-ALSO_READ: Final = ("ProviderName", *PROVIDER_NAMES, SKU_DETAILS)
+ALSO_READ: Final = ("ProviderName", *PROVIDER_NAMES, SKU_DETAILS, FILLED)
 COSTS: Final = ("BilledCost", "EffectiveCost", "ListCost", "ContractedCost")
 QUANTITIES: Final = ("ConsumedQuantity", "PricingQuantity")
 
@@ -149,7 +156,9 @@ class Focus:
         usage_only = not set(COSTS) & set(columns) and bool(set(QUANTITIES) & set(columns))
         optional = COST_COLUMNS if usage_only else ()
         _require(found, but=(*optional, "service_category") if without_category else optional)
-        unknown = tuple(name for name in columns if name not in COLUMNS and not is_known(name))
+        tags = () if "Tags" in columns else tuple(filter(_is_tag, columns))
+        known_names = {*COLUMNS, *tags, FILLED}
+        unknown = tuple(name for name in columns if name not in known_names and not is_known(name))
         known = len(columns) - len(unknown)
         what = "usage without costs, " if usage_only else ""
         return Layout(
@@ -160,11 +169,12 @@ class Focus:
                 for ours, theirs in found.items()
                 if BY_NAME[ours].kind is Kind.INSTANT
             },
-            read_columns=tuple(name for name in ALSO_READ if name in columns),
+            read_columns=(*(name for name in ALSO_READ if name in columns), *tags),
             extra_columns=unknown,
             unknown_columns=unknown,
             missing_columns=tuple(name for name in WANTED if name not in columns),
             saw=f"FOCUS {_version(columns)}, {what}{known} of {len(columns)} columns are known",
+            facts={"tags": tags},
         )
 
     def charges(self, lines: ibis.Table, layout: Layout) -> ibis.Table:
@@ -173,7 +183,20 @@ class Focus:
         values["provider_name"] = _provider(lines)
         if SKU_DETAILS in lines.columns:
             size = lines[SKU_DETAILS].cast("string").re_extract(SIZE, 1)
-            values["x_instance_type"] = size.nullif("")
+            stated = [values[name] for name in ("x_instance_type",) if name in values]
+            values["x_instance_type"] = ibis.coalesce(*stated, size.nullif(""))
+        if layout.facts["tags"]:
+            tags = {name: lines[name].cast("string") for name in layout.facts["tags"]}
+            values["tags"] = tag_map(
+                {name.removeprefix(TAG_PREFIX): value for name, value in tags.items()}
+            )
+        if FILLED in lines.columns:
+            filled = lines[FILLED].cast("string").fill_null("").split(" ")
+            for ours in COST_COLUMNS:
+                if ours in values:
+                    values[ours] = ibis.ifelse(
+                        filled.contains(layout.columns[ours]), ibis.null(MONEY_TYPE), values[ours]
+                    )
         if "service_category" not in values:  # Google's table has none
             values["service_category"] = category_of(values["service_name"])
         return assembled(lines, layout, values)
@@ -183,6 +206,10 @@ def _provider(lines: ibis.Table) -> Any:
     """The first of the names that a line states."""
     names = [name for name in ("ProviderName", *PROVIDER_NAMES) if name in lines.columns]
     return ibis.coalesce(*(lines[name].cast("string") for name in names))
+
+
+def _is_tag(name: str) -> bool:
+    return name.startswith(TAG_PREFIX)
 
 
 def _is_google(columns: Sequence[str]) -> bool:

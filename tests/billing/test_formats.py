@@ -1,13 +1,17 @@
 """What each provider's lines mean: categories, the four costs, quantities, commitments."""
 
+import io
+import json
 from decimal import Decimal
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from billing.models import BillingPeriod, Delivery
 from billing.records import COST_COLUMNS
-from tests.billing.builders import by, imported, total
+from tests.billing.builders import by, costing, imported, total
 from tests.billing.format_samples import BY_FILE, csv_of, published_charges
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -95,6 +99,46 @@ def test_net_columns_of_aws_win_over_the_others():
     assert costs(lines[1][0])[:2] == exact("110.08", "99.5")
     assert costs(lines[2][0])[:2] == exact("550.40", "300")
     assert costs(lines[4][0])[:2] == exact("350", "157.5")
+
+
+def test_the_unused_net_part_of_a_savings_plan_is_exact():
+    rows = BY_FILE["aws_cur_legacy.csv"].rows()[:4]
+    rows[1]["savingsPlan/NetSavingsPlanEffectiveCost"] = "1800000"
+    fee = {"RecurringCommitmentForBillingPeriod": "3000000", "UsedCommitment": "2000000"}
+    fee |= {"NetRecurringCommitmentForBillingPeriod": "2700000"}
+    fee |= {"AmortizedUpfrontCommitmentForBillingPeriod": "0"}
+    rows[3] |= {f"savingsPlan/{name}": text for name, text in fee.items()}
+    third = {**rows[3], "savingsPlan/UsedCommitment": "2999999"}  # 0.9
+    huge = {**rows[3], "savingsPlan/NetRecurringCommitmentForBillingPeriod": "2000000000"}
+
+    lines = lines_of("", csv_of([*rows, third, huge]))
+
+    paid = [lines[number][0]["effective_cost"] for number in (2, 4)]
+    assert sum(paid) == Decimal(2_700_000)
+    assert lines[5][0]["effective_cost"] == Decimal("0.9")
+    assert lines[6][0]["effective_cost"] is None  # unknown rather than the gross amount
+    assert lines[4][0]["commitment_discount_status"] == "Unused"
+
+
+def test_tags_of_aws_with_one_short_key_keep_their_full_keys():
+    rows = BY_FILE["aws_cur_2.csv"].rows()[:2]
+    rows[0]["resource_tags"] = '{"user_team":"a","team":"b","user_env":"c"}'
+    rows[1]["resource_tags"] = '{"user_team":"a","user:team":"b"}'
+
+    lines = lines_of("", csv_of(rows))
+
+    assert lines[1][0]["tags"] == {"user_team": "a", "team": "b", "env": "c"}
+    assert lines[2][0]["tags"] == {"user_team": "a", "user:team": "b"}
+
+
+def test_tag_columns_of_aws_with_one_short_key_keep_their_full_keys():
+    rows = BY_FILE["aws_cur_legacy.csv"].rows()[:1]
+    rows[0] |= {"resourceTags/user:team": "a", "resourceTags/team": "b", "resourceTags/x": "y"}
+
+    (row,) = lines_of("", csv_of(rows))[1]
+
+    tags = {key: row["tags"][key] for key in ("user:team", "team", "x")}
+    assert tags == {"user:team": "a", "team": "b", "x": "y"}
 
 
 def test_a_report_without_the_commitment_columns_leaves_their_effective_cost_unknown():
@@ -187,6 +231,18 @@ def test_azures_actual_costs_leave_unknown_what_a_commitment_hides():
     assert (refund["charge_class"], refund["x_cost_class"]) == ("Correction", "refund")
 
 
+def test_azures_costs_by_nine_decimal_prices_are_exact():
+    rows = BY_FILE["azure_actual.csv"].rows()[:1]
+    columns = {name.lower(): name for name in rows[0]}
+    wanted = {"unitprice": "0.000000149011612", "paygprice": "0.000000149011612"}
+    wanted["quantity"] = "12345.678901"
+    rows[0] |= {columns[name]: text for name, text in wanted.items()}
+
+    (row,) = lines_of("", csv_of(rows))[1]
+
+    assert costs(row)[2:] == exact("0.001839649514272398", "0.001839649514272398")
+
+
 def test_azures_two_exports_of_a_month_live_side_by_side():
     imported(("actual.csv", BY_FILE["azure_actual.csv"].content))
     imported(("amortised.csv", BY_FILE["azure_amortised.csv"].content))
@@ -240,3 +296,56 @@ def test_an_export_without_list_prices_has_no_list_cost():
 
     assert {row["list_cost"] for found in lines.values() for row in found} == {None}
     assert Delivery.objects.get().totals[0]["list_cost"] is None
+
+
+def test_stored_byte_seconds_are_months_of_use_and_not_of_the_invoice():
+    rows = BY_FILE["gcp_standard.csv"].rows()
+    row = next(row for row in rows if row["usage.unit"] == "byte-seconds")
+    row |= {"invoice.month": "202609", "usage.amount": str(1000 * 2**30 * 31 * 86_400)}
+    row |= {"usage_start_time": "2026-08-01 00:00:00 UTC"}
+    row |= {"usage_end_time": "2026-09-01 00:00:00 UTC"}
+
+    (charge,) = lines_of("", csv_of([row]))[1]
+
+    assert charge["x_storage_tb_month"] == Decimal("1.073741824")
+
+
+def test_googles_tags_with_one_key_in_two_namespaces_keep_both():
+    rows = BY_FILE["gcp_standard.csv"].rows()[:1]
+    pairs = [("env", "prod", "123"), ("env", "dev", "456"), ("team", "a", "123")]
+    rows[0]["tags"] = json.dumps(
+        [{"key": key, "value": value, "namespace": name} for key, value, name in pairs]
+    )
+    rows[0]["labels"] = "[]"
+    rows[0]["system_labels"] = rows[0]["project.labels"] = "[]"
+
+    (charge, *_credits) = lines_of("", csv_of(rows))[1]
+
+    assert charge["tags"] == {"123/env": "prod", "456/env": "dev", "team": "a"}
+
+
+def test_focus_tags_that_parquet_holds_as_a_record_are_read():
+    table = pa.Table.from_pylist([costing("2")] * 2).drop(["Tags"])
+    kind = pa.struct({"team": pa.string(), "env": pa.string()})
+    tags = pa.array([{"team": "a", "env": None}, None], type=kind)
+    out = io.BytesIO()
+    pq.write_table(table.append_column("Tags", tags), out)
+
+    delivery = imported(("bill.parquet", out.getvalue()))
+
+    assert delivery.state == Delivery.State.PUBLISHED, delivery.refusal
+    _schema, charges = published_charges()
+    assert [dict(row["tags"] or ()) for row in charges] == [{"team": "a"}, {}]
+    assert not any(name.startswith("Tags") for name in delivery.report["unknown_columns"])
+
+
+def test_a_cost_that_our_export_filled_in_is_unknown_again_when_it_is_imported():
+    own = {"x_LineItemType": "Usage", "x_InstanceType": "p5.48xlarge", "x_CreditType": "PROMOTION"}
+    row = costing("2", **own, x_FilledColumns="ListCost RegionName")
+
+    (charge,) = lines_of("", csv_of([row]))[1]
+
+    assert costs(charge) == exact("2", "2", None, "2")
+    assert charge["x_line_item_type"] == "Usage"
+    assert charge["x_instance_type"] == "p5.48xlarge"
+    assert charge["x_credit_type"] == "PROMOTION"
