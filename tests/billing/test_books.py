@@ -156,7 +156,7 @@ def test_findings_state_what_waste_costs_and_what_would_be_saved():
     assert found["idle_capacity"].facts["hours"] == "16.0"
     assert found["hot_storage_unread"].saving == Decimal("4.50")  # 45 % of bucket-b's 10
     assert found["hot_storage_unread"].facts["tb_months"] == "1.000"
-    # two TB-months are 7,812.5 shards of 256 MB: read once a day, 242,187.5 GETs instead of a billion
+    # two TB-months are 7,812.5 shards of 256 MB: 242,187.5 GETs a month instead of a billion
     assert round(found["small_reads"].saving, 9) == 400 * (1 - Decimal("242187.5") / 10**9)
     assert found["untagged"].facts["percent"] == "100"
 
