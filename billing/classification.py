@@ -7,17 +7,16 @@ from typing import Any, Final
 import ibis
 from django.utils.translation import gettext as _
 
+from billing.accelerator_facts import (
+    instance_type,
+    matches,
+    provider_key,
+    with_accelerators,
+)
 from billing.cost_classes import (
-    ACCELERATED,
-    ACCELERATOR_CATEGORIES,
-    ACCELERATOR_UNITS,
-    ACCELERATOR_WORDS,
     IDLE_TYPES,
     IDLE_WORDS,
-    INSTANCE_TYPES,
     OTHERWISE,
-    PART_OF_MACHINE,
-    PROVIDERS,
     REQUEST_CLASSES,
     RULES,
     STORAGE_CLASSES,
@@ -31,8 +30,6 @@ from billing.known_kinds import remembered
 from billing.records import MONEY_TYPE, ChargesRefusedError
 from billing.unit_words import meaning_of
 from lake.engine import Engine
-from runs.catalogue import accelerator_name_patterns
-from runs.selectors import instance_types
 
 MAX_KINDS: Final = 200_000
 SECONDS_PER_HOUR: Final = 3600
@@ -145,7 +142,7 @@ def kind_answers(engine: Engine, kinds: ibis.Table) -> ibis.Table:
 def described_kinds(engine: Engine, kinds: ibis.Table) -> ibis.Table:
     """Kinds of charges with every fact that the rules look at."""
     described = _settled(engine, _with_units(engine, _settled(engine, _describe(kinds))))
-    return _settled(engine, _accelerators(engine, described))
+    return _settled(engine, with_accelerators(engine, described))
 
 
 def _settled(engine: Engine, kinds: ibis.Table) -> ibis.Table:
@@ -163,7 +160,7 @@ def _is_idle(kinds: ibis.Table) -> Any:
     """Whether the capacity was billed, and used by nobody."""
     unused = (kinds.capacity_reservation_status == "Unused").fill_null(False)
     unused = unused | (kinds.commitment_discount_status == "Unused").fill_null(False)
-    return unused | _matches(kinds.words, IDLE_WORDS) | _matches(kinds.x_line_item_type, IDLE_TYPES)
+    return unused | matches(kinds.words, IDLE_WORDS) | matches(kinds.x_line_item_type, IDLE_TYPES)
 
 
 def _measures(charges: ibis.Table) -> dict[str, Any]:
@@ -176,9 +173,10 @@ def _measures(charges: ibis.Table) -> dict[str, Any]:
         (quantity.try_cast("decimal(18, 6)") * charges.accelerators_in_hour).cast(MONEY_TYPE),
         _rounded(number * charges.hours_numerator.cast("float64") / SECONDS_PER_HOUR),
     )
-    month_s = (
-        charges.billing_period_end.epoch_seconds() - charges.billing_period_start.epoch_seconds()
-    ).cast("float64")
+    month = charges.charge_period_start.truncate("M")  # of use: the invoice's may be the next
+    month_s = ((month + ibis.interval(months=1)).epoch_seconds() - month.epoch_seconds()).cast(
+        "float64"
+    )
     tb_month = quantity.try_cast("decimal(18, 9)") * charges.tb_month_factor
     nothing = ibis.null(MONEY_TYPE)
     stored = ibis.coalesce(
@@ -228,17 +226,17 @@ def _describe(kinds: ibis.Table) -> ibis.Table:
         )
     ]
     described = kinds.mutate(
-        x_provider=_provider(kinds.provider_name),
+        x_provider=provider_key(kinds.provider_name),
         words=ibis.literal(" ").join(words),
         unit=ibis.coalesce(kinds.consumed_unit, kinds.pricing_unit, ""),
         storage=(kinds.service_category == "Storage")
-        | _matches(kinds.service_name, STORAGE_SERVICES),
+        | matches(kinds.service_name, STORAGE_SERVICES),
         committed=kinds.x_is_committed,
     )
     return described.mutate(
-        transfer=_matches(described.unit, r"gb|gib|mb|tb|tib|byte") | (described.unit == ""),
+        transfer=matches(described.unit, r"gb|gib|mb|tb|tib|byte") | (described.unit == ""),
         read_instance_type=ibis.coalesce(
-            described.x_instance_type.lower(), _instance_type(described)
+            described.x_instance_type.lower(), instance_type(described)
         ),
     )
 
@@ -277,102 +275,6 @@ def _with_units(engine: Engine, kinds: ibis.Table) -> ibis.Table:
     return joined.drop("unit_word", "unit_provider")
 
 
-def _provider(name: Any) -> Any:
-    return ibis.cases(*((_matches(name, pattern), key) for key, pattern in PROVIDERS), else_="")
-
-
-def _matches(column: Any, pattern: str) -> Any:
-    return column.fill_null("").re_search(f"(?i){pattern}")
-
-
-def _instance_type(charges: ibis.Table) -> Any:
-    """The instance type in the words of a usage row, in small letters."""
-    possible = (charges.charge_category == "Usage") & charges.service_category.fill_null(
-        "Other"
-    ).isin(ACCELERATOR_CATEGORIES)
-    cases = [
-        (possible & (charges.x_provider == provider), charges.words.re_extract(f"(?i){pattern}", 1))
-        for provider, pattern in INSTANCE_TYPES.items()
-    ]
-    return ibis.cases(*cases, else_=ibis.null("string")).lower().nullif("")
-
-
-def _accelerators(engine: Engine, charges: ibis.Table) -> ibis.Table:
-    """Look instance type and words up: is an accelerator billed, which, how many a unit."""
-    catalogue = engine.small_table(
-        [
-            {
-                "catalogue_key": f"{spec.provider} {spec.name.lower()}",
-                "catalogue_accelerator": spec.accelerator_key,
-                "catalogue_count": spec.accelerator_count,
-            }
-            for spec in instance_types()
-        ],
-        {
-            "catalogue_key": "string",
-            "catalogue_accelerator": "string",
-            "catalogue_count": "decimal(9, 4)",
-        },
-    )
-    is_azure = charges.x_provider == "azure"
-    key = ibis.ifelse(
-        is_azure,
-        ibis.literal("azure standard_") + charges.read_instance_type.replace(" ", "_"),
-        charges.x_provider + " " + charges.read_instance_type,
-    )
-    joined = charges.mutate(instance_key=key)
-    joined = joined.left_join(catalogue, joined.instance_key == catalogue.catalogue_key)
-    joined = joined.drop("catalogue_key", "instance_key")
-    named = _named_accelerator(joined)
-    accelerated = (
-        joined.catalogue_accelerator.notnull() | _looks_accelerated(joined) | named.notnull()
-    )
-    return joined.mutate(named_accelerator=named, accelerated=accelerated).mutate(
-        unit_count=_count_of_unit(joined, named)
-    )
-
-
-def _looks_accelerated(charges: ibis.Table) -> Any:
-    tests = [
-        (charges.x_provider == provider) & _matches(charges.read_instance_type, pattern)
-        for provider, pattern in ACCELERATED.items()
-    ]
-    return reduce(lambda left, right: left | right, tests) & charges.read_instance_type.notnull()
-
-
-def _named_accelerator(charges: ibis.Table) -> Any:
-    """The accelerator that the words name, where the provider bills GPUs by their own SKU."""
-    possible = (
-        (charges.charge_category == "Usage")
-        & (charges.x_provider != "aws")
-        & charges.service_category.fill_null("Other").isin(ACCELERATOR_CATEGORIES)
-        & _matches(charges.words, ACCELERATOR_WORDS)
-    )
-    named = ibis.cases(
-        *(
-            (charges.words.re_search(f"(?i){pattern}"), key)
-            for pattern, key in accelerator_name_patterns()
-        ),
-        else_=ibis.null("string"),
-    )
-    return ibis.cases((possible, named), else_=ibis.null("string"))
-
-
-def _count_of_unit(charges: ibis.Table, named: Any) -> Any:
-    """Accelerators in one billed unit: 1 where GPUs are billed singly, None where unknown."""
-    count_type = "decimal(9, 4)"
-    one, unknown = ibis.literal(1).cast(count_type), ibis.null(count_type)
-    gpu_sku = (charges.x_provider == "gcp") & _matches(charges.words, r"\bgpus?\b|\btpu")
-    gpu_unit = _matches(charges.unit, ACCELERATOR_UNITS)
-    return ibis.cases(
-        (gpu_unit, one),
-        (gpu_sku & named.notnull(), one),
-        (_matches(charges.words, PART_OF_MACHINE) & (charges.x_provider != "azure"), unknown),
-        (charges.catalogue_count.notnull(), charges.catalogue_count),
-        else_=unknown,
-    )
-
-
 def _rounded(value: Any) -> Any:
     """A physical quantity with nine decimals, in the column's exact type."""
     return value.cast("decimal(28, 9)").cast(MONEY_TYPE)
@@ -389,5 +291,5 @@ def rule_holds(charges: ibis.Table, rule: ClassRule) -> Any:
         (charges[name] if value is True else charges[name].fill_null("") == value)
         for name, value in rule.equals.items()
     ]
-    tests += [_matches(charges[name], pattern) for name, pattern in rule.matches.items()]
+    tests += [matches(charges[name], pattern) for name, pattern in rule.matches.items()]
     return reduce(lambda left, right: left & right, tests)

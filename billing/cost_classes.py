@@ -22,17 +22,19 @@ PROVIDERS: Final = (
     ("azure", r"microsoft|azure"),
 )
 # How each provider writes an instance type inside `words`; group 1 is the type.
-INSTANCE_TYPES: Final[Mapping[str, str]] = {
-    "aws": (
+INSTANCE_TYPES: Final = (
+    (
+        "aws",
         r"\b([a-z][a-z0-9]*(?:-[a-z0-9]+)*\."
-        r"(?:metal(?:-[a-z0-9]+)?|nano|micro|small|medium|large|[0-9]*xlarge))\b"
+        r"(?:metal(?:-[a-z0-9]+)?|nano|micro|small|medium|large|[0-9]*xlarge))\b",
     ),
-    "gcp": r"\b((?:a[2-9]x?|g[2-9]|ct[0-9][a-z]*|tpu[0-9]+x?)-[a-z]+-[0-9]+[gt]?(?:-metal)?)\b",
-    "azure": r"\b(?:standard_)?(n[cdv][0-9]+[a-z0-9]*(?:[ _][a-z0-9]+){0,3}[ _]v[0-9]+)\b",
-}
+    ("aws", r"\bhostusage:([a-z][a-z0-9-]*)"),  # a host is billed by its family
+    ("gcp", r"\b((?:a[2-9]x?|g[2-9]|ct[0-9][a-z]*|tpu[0-9]+x?)-[a-z]+-[0-9]+[gt]?(?:-metal)?)\b"),
+    ("azure", r"\b(?:standard_)?(n[cdv][0-9]+[a-z0-9]*(?:[ _][a-z0-9]+){0,3}[ _]v[0-9]+)\b"),
+)
 # Instance types that have accelerators even where the catalogue does not know them.
 ACCELERATED: Final[Mapping[str, str]] = {
-    "aws": r"^(?:p[2-9]|g[3-9]|trn|inf|dl[12]|vt1|f[12]\.)",
+    "aws": r"^(?:p[2-9]|gr?[3-9]|trn|inf|dl[12]|vt1|f[12]\.)",
     "gcp": r".",
     "azure": r".",
 }
@@ -42,8 +44,26 @@ PART_OF_MACHINE: Final = (
     r"\b(?:core|ram|memory|vcpu|cpu|ssd|local ssd|lssd)\b|"
     r"hostboxusage|ebsoptimized|\breservation:|dedicatedres:"
 )
+# Fees that name the machine they are charged on: only the machine itself bills its hours.
+SURCHARGE_SERVICES: Final = (
+    r"elastic ?mapreduce|\bemr\b|virtual machines? licenses|databricks|"
+    r"\b(?:amazon)?eks\b|elastic (?:kubernetes|container) service"
+)
+SURCHARGE_WORDS: Final = (
+    r"\beks-auto:|management-hours|softwareusage:|computehr_sw|gpu premium|management fee|"
+    r"licensing fee"
+)
+# Google's words for machines with accelerators where neither a type nor a GPU is named.
+GCP_MACHINE_WORDS: Final = (
+    r"\b(?:a[2-4](?:x|plus| ?ultra| ?mega)?|g[24]) (?:[a-z]+ )?instance (?:core|ram)\b|"
+    r"\bvgpus?\b|\brtx\b"
+)
+# A part of a GPU that Google sells, as 1/8 vGPU; group 1 is how many parts make one.
+GPU_FRACTION: Final = r"\b1/([0-9]+) v?gpus?\b"
+# The only GPU of which Google sells parts.
+GCP_SHARED_GPU: Final = (r"\bvgpus?\b", "rtx-pro-6000-96gb")
 ACCELERATOR_WORDS: Final = (
-    r"gpu|tpu|nvidia|tesla|trainium|gaudi|"
+    r"gpu|tpu|\brtx\b|nvidia|tesla|trainium|gaudi|"
     r"\b(?:g?b[23]00|gh200|h[128]00|h20|a[18]00|v100|l40s?|a10g?|l4|t4|mi[23]\d\dx)\b"
 )
 ACCELERATOR_UNITS: Final = r"gpu|accelerator|chip"

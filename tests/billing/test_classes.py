@@ -298,6 +298,67 @@ ACCELERATORS = [
         "h100-sxm-80gb",
         "5",
     ),
+    # only the machine itself bills hours, not a fee that names it
+    (usage("AmazonEKS", "Compute", "EKS-Auto:g6.xlarge-management-hours", "Hours"), None, None),
+    (usage("ElasticMapReduce", "Analytics", "BoxUsage:g6.xlarge", "Hours"), None, None),
+    (usage("Amazon Elastic MapReduce", "Analytics", "BoxUsage:g6.xlarge", "Hours"), None, None),
+    (usage("some-product-code", "Other", "USW2-SoftwareUsage:g6.xlarge", "Hours"), None, None),
+    (
+        usage("SageMaker", "AI and Machine Learning", "Host:ml.g6.xlarge", "Hours"),
+        "l4-24gb",
+        "1",
+    ),
+    (
+        usage("Virtual Machines Licenses", "Compute", "NC40ads H100 v5", "Hours", **AZURE),
+        None,
+        None,
+    ),
+    (usage("Azure Databricks", "Analytics", "NC40ads H100 v5", "Hours", **AZURE), None, None),
+    (
+        usage(
+            "Azure Machine Learning",
+            "AI and Machine Learning",
+            "NC40ads H100 v5 Surcharge",
+            "Hours",
+            SkuPriceDetails='{"ServiceType":"Standard_NC40ads_H100_v5","UsageType":"ComputeHR_SW"}',
+            **AZURE,
+        ),
+        None,
+        None,
+    ),
+    (usage(*GCE, "Nvidia L4 GPU Premium in Iowa", "Hours", **GOOGLE), None, None),
+    (
+        usage(
+            "Vertex AI",
+            "AI and Machine Learning",
+            "Management Fee on Nvidia Tesla T4 GPU",
+            "Hours",
+            **GOOGLE,
+        ),
+        None,
+        None,
+    ),
+    # parts of a GPU, and machines without a label
+    (
+        usage(*GCE, "1/8 vGPU no lssd running in Iowa", "Hours", ConsumedQuantity="16", **GOOGLE),
+        "rtx-pro-6000-96gb",
+        "2",
+    ),
+    (
+        usage(*GCE, "RTX 6000 96GB running in Iowa", "Hours", ConsumedQuantity="3", **GOOGLE),
+        "rtx-pro-6000-96gb",
+        "3",
+    ),
+    (usage(*GCE, "A3 Instance Core running in Iowa", "Hours", **GOOGLE), "unmapped", None),
+    (usage(*GCE, "A3Plus Instance Ram running in Iowa", "Hours", **GOOGLE), "unmapped", None),
+    (usage(*GCE, "A2 Instance Ram running in Iowa", "Hours", **GOOGLE), "unmapped", None),
+    (usage(*GCE, "A4 Instance Core running in Iowa", "Hours", **GOOGLE), "unmapped", None),
+    (usage(*GCE, "G2 Instance Core running in Iowa", "Hours", **GOOGLE), "unmapped", None),
+    (usage(*AWS_EC2, "BoxUsage:gr6.4xlarge", "Hours"), "unmapped", None),
+    (usage(*AWS_EC2, "BoxUsage:gr6f.4xlarge", "Hours"), "unmapped", None),
+    (usage(*AWS_EC2, "USW2-HostUsage:g5", "Hours"), "unmapped", None),
+    (usage(*AWS_EC2, "HostUsage:p5", "Hours"), "unmapped", None),
+    (usage(*AWS_EC2, "HostUsage:m5", "Hours"), None, None),
 ]
 
 
@@ -316,7 +377,14 @@ def test_accelerators_and_their_hours_are_read_from_the_bill():
         index: (accelerator, None if hours is None else Decimal(hours))
         for index, (_, accelerator, hours) in enumerate(ACCELERATORS)
     }
-    assert [item["name"] for item in delivery.report["unmapped_accelerators"]] == ["g3.4xlarge"]
+    assert {item["name"] for item in delivery.report["unmapped_accelerators"]} == {
+        "g3.4xlarge",
+        "g5",
+        "gr6.4xlarge",
+        "gr6f.4xlarge",
+        "p5",
+        "Compute Engine",
+    }
 
 
 def test_a_commitment_that_lies_unused_counts_no_hours():
