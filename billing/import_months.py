@@ -12,7 +12,7 @@ from billing.invoice_selectors import reconciliations
 from billing.models import BillingPeriod, Delivery, DeliveryFile
 from formulae.periods import month_from_label
 
-_WORST_FIRST: Final = ("differs", "no_charges", "not_stated", "ties")
+_WORST_FIRST: Final = ("differs", "no_charges", "unknown", "not_stated", "ties")
 
 
 def months_of(delivery: Delivery, *, sees_all: bool) -> list[dict[str, Any]]:

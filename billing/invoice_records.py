@@ -13,6 +13,7 @@ class Tie(StrEnum):
     TIES = "ties"
     DIFFERS = "differs"
     NO_CHARGES = "no_charges"  # stated, but nothing of it is published
+    UNKNOWN = "unknown"  # published, but a charge lacks its billed cost
     NOT_STATED = "not_stated"  # published, but nobody has stated a total
 
 

@@ -104,12 +104,12 @@ def _reconciled(
     total: InvoiceTotal, books: dict[tuple[UUID, date], BillingPeriod]
 ) -> Reconciliation:
     period = books.get((total.source_id, total.start))
-    found = None
+    sums: dict[str, Decimal | None] = {}
     if period is not None:
         sums = _invoice_sums(period, total.invoice_id) if total.invoice_id else _month_sums(period)
-        found = sums.get(total.currency)
+    found = sums.get(total.currency)
     if found is None:
-        tie = Tie.NO_CHARGES
+        tie = Tie.UNKNOWN if total.currency in sums else Tie.NO_CHARGES
     else:
         tie = Tie.TIES if abs(found - total.amount) <= total.tolerance else Tie.DIFFERS
     return Reconciliation(

@@ -65,6 +65,14 @@ def test_an_invoice_is_compared_with_its_own_charges():
     assert ties()["C"] == (Tie.NO_CHARGES, None, None)
 
 
+def test_a_month_in_which_a_charge_lacks_its_cost_cannot_be_compared():
+    imported(focus_csv([costing("1.10"), charge(BilledCost="")]))
+
+    states("1.10")
+
+    assert ties()[""] == (Tie.UNKNOWN, None, None)
+
+
 def test_a_withdrawn_total_is_kept_but_counts_no_more():
     imported(focus_csv([costing("1.10")]))
     total = states("9")
