@@ -28,6 +28,7 @@ NOT_PAGES = frozenset(
         "set_language",
         "set_theme",
         "job_progress",
+        "allocation_save",
         "plan_approve",
         "estimate_preview",
         "estimate_read_config",
