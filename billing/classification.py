@@ -17,6 +17,7 @@ from billing.cost_classes import (
     IDLE_TYPES,
     IDLE_WORDS,
     OTHERWISE,
+    PART_OF_MACHINE,
     REQUEST_CLASSES,
     RULES,
     STORAGE_CLASSES,
@@ -112,13 +113,17 @@ def kind_answers(engine: Engine, kinds: ibis.Table) -> ibis.Table:
     found = _settled(engine, found.mutate(x_cost_class=_first_rule(found)))
     is_accelerator = found.x_cost_class == "accelerator"
     is_idle = _is_idle(found)
+    # cores and memory of a machine with accelerators: its GPUs are billed, and named, beside them
+    is_part = (found.x_provider == "gcp") & matches(found.words, PART_OF_MACHINE)
     count = ibis.ifelse(is_accelerator | is_idle, found.unit_count, ibis.null("decimal(9, 4)"))
     hours = count.cast("float64") * found.unit_units.cast("float64") * found.unit_seconds
     answers = {
         "x_accelerator": ibis.ifelse(
             is_accelerator,
             ibis.coalesce(
-                found.catalogue_accelerator, found.named_accelerator, ibis.literal(UNMAPPED)
+                found.catalogue_accelerator,
+                found.named_accelerator,
+                ibis.ifelse(is_part, ibis.null("string"), ibis.literal(UNMAPPED)),
             ),
             ibis.null("string"),
         ),

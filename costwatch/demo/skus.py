@@ -80,7 +80,7 @@ def _flat(service_name: str, service_code: str, description: str, *, cost_class:
     )
 
 
-def _gcp(service: str, sku: str, *, unit: str, cost_class: str) -> Sku:
+def _gcp(service: str, sku: str, *, unit: str, cost_class: str, gpus: int = 0) -> Sku:
     is_network = cost_class == "egress"
     return Sku(
         provider=GCP,
@@ -95,7 +95,7 @@ def _gcp(service: str, sku: str, *, unit: str, cost_class: str) -> Sku:
         x_cost_class=cost_class,
         region_id="us-west1",
         region_name="Oregon",
-        accelerators_per_unit=1 if cost_class == "accelerator" else 0,
+        accelerators_per_unit=gpus,
     )
 
 
@@ -213,10 +213,11 @@ GCP_GPU: Final = _gcp(
     "Nvidia H100 80GB GPU running in Oregon",
     unit="Hours",
     cost_class="accelerator",
+    gpus=1,
 )
 GCP_GPU_RATE: Final = rate("9.7965", "4.20")
 GCP_CORE: Final = _gcp(
-    "Compute Engine", "A3 Instance Core running in Oregon", unit="Hours", cost_class="other_compute"
+    "Compute Engine", "A3 Instance Core running in Oregon", unit="Hours", cost_class="accelerator"
 )
 GCP_CORE_RATE: Final = rate("0.02868", "0.0172")
 GCP_EGRESS: Final = _gcp(

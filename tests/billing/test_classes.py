@@ -349,11 +349,11 @@ ACCELERATORS = [
         "rtx-pro-6000-96gb",
         "3",
     ),
-    (usage(*GCE, "A3 Instance Core running in Iowa", "Hours", **GOOGLE), "unmapped", None),
-    (usage(*GCE, "A3Plus Instance Ram running in Iowa", "Hours", **GOOGLE), "unmapped", None),
-    (usage(*GCE, "A2 Instance Ram running in Iowa", "Hours", **GOOGLE), "unmapped", None),
-    (usage(*GCE, "A4 Instance Core running in Iowa", "Hours", **GOOGLE), "unmapped", None),
-    (usage(*GCE, "G2 Instance Core running in Iowa", "Hours", **GOOGLE), "unmapped", None),
+    (usage(*GCE, "A3 Instance Core running in Iowa", "Hours", **GOOGLE), None, None),
+    (usage(*GCE, "A3Plus Instance Ram running in Iowa", "Hours", **GOOGLE), None, None),
+    (usage(*GCE, "A2 Instance Ram running in Iowa", "Hours", **GOOGLE), None, None),
+    (usage(*GCE, "A4 Instance Core running in Iowa", "Hours", **GOOGLE), None, None),
+    (usage(*GCE, "G2 Instance Core running in Iowa", "Hours", **GOOGLE), None, None),
     (usage(*AWS_EC2, "BoxUsage:gr6.4xlarge", "Hours"), "unmapped", None),
     (usage(*AWS_EC2, "BoxUsage:gr6f.4xlarge", "Hours"), "unmapped", None),
     (usage(*AWS_EC2, "USW2-HostUsage:g5", "Hours"), "unmapped", None),
@@ -383,7 +383,6 @@ def test_accelerators_and_their_hours_are_read_from_the_bill():
         "gr6.4xlarge",
         "gr6f.4xlarge",
         "p5",
-        "Compute Engine",
     }
 
 
