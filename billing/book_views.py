@@ -192,7 +192,9 @@ def _worded(one: SpendFinding, month_on: date) -> dict[str, Any]:
     return {
         "finding": one,
         "title": words.title,
-        "shows": str(words.shows).format(**one.facts),
+        "shows": str(words.shows).format(
+            **{key: text or _("n/a") for key, text in one.facts.items()}
+        ),
         "do": words.do,
         "assumption": ASSUMPTIONS.get(one.assumption, ""),
         "href": f"{reverse('charges')}?{urlencode(query)}",
