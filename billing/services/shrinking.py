@@ -82,7 +82,8 @@ def _lost_days(
     if period.published_version is None or all(one.pk in kept for one in live):
         return []
     days = DailyCost.objects.filter(version=period.published_version).values_list("day", flat=True)
-    return sorted(set(days.distinct()) - _days_of(slices))
+    held = set(days.distinct())
+    return sorted(held - _days_of(slices)) if held else []
 
 
 def _days_of(slices: Sequence[ChargeSlice]) -> set[date]:
