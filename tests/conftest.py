@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import pytest_django
 from django.db import connection
+from hypothesis import settings as hypothesis_settings
 
 from tests.browser import browser, open_page, page, page_faults
 
@@ -17,6 +18,12 @@ __all__ = ["browser", "open_page", "page", "page_faults"]
 
 os.environ.setdefault("COSTWATCH_INSECURE_HTTP", "1")
 os.environ.setdefault("COSTWATCH_SECRET_KEY", "a key of the tests, which protects nothing at all")
+
+# The suite draws the same cases each time: what passed here passes there. Look for new ones with
+# `make test ARGS=--hypothesis-profile=explore`.
+hypothesis_settings.register_profile("same", derandomize=True, deadline=None)
+hypothesis_settings.register_profile("explore", max_examples=2000, deadline=None)
+hypothesis_settings.load_profile("same")
 
 
 def pytest_configure(config: pytest.Config) -> None:

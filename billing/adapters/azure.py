@@ -83,7 +83,13 @@ class Azure:
                 found[fact] = next(iter(there.values()))
         shown = {fact: found.get(fact, _written(NAMES[fact][0], columns)) for fact in NAMES}
         require_columns(
-            tuple(found.values()), [shown[fact] for fact in REQUIRED], of="Azure's cost export"
+            tuple(found.values()),
+            [shown[fact] for fact in REQUIRED],
+            of="Azure's cost export",
+            other_names={
+                shown[fact]: [_written(name, columns) for name in NAMES[fact][1:]]
+                for fact in REQUIRED
+            },
         )
         known = {*found.values(), *found_columns(columns, ALSO).values()}
         known |= {

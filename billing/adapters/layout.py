@@ -148,17 +148,24 @@ def plain_values(lines: ibis.Table, layout: Layout) -> dict[str, Any]:
     return {ours: lines[theirs] for ours, theirs in layout.columns.items()}
 
 
-def require_columns(columns: Sequence[str], wanted: Sequence[str], *, of: str) -> None:
+def require_columns(
+    columns: Sequence[str],
+    wanted: Sequence[str],
+    *,
+    of: str,
+    other_names: Mapping[str, Sequence[str]] | None = None,
+) -> None:
     """Refuse a file that lacks a column on which figures hang.
 
     Raises:
-        ChargesRefusedError: names the first missing one.
+        ChargesRefusedError: names the first missing one, and the other names that it goes by.
     """
     for name in wanted:
         if name not in columns:
+            called = " or ".join((name, *(other_names or {}).get(name, ())))
             raise ChargesRefusedError(
                 "missing_column",
-                f"the column {name} of {of} is missing; export the bill again with it",
+                f"the column {called} of {of} is missing; export the bill again with it",
                 row=1,
                 column=name,
             )
