@@ -63,7 +63,7 @@ def _secret_key() -> str:
 
 SECRET_KEY = _secret_key()
 ADMIN_PASSWORD = env_secret("COSTWATCH_ADMIN_PASSWORD")  # only `create_admin` asks for it
-SECRETS_KEY = env_secret("COSTWATCH_SECRETS_KEY")  # None: a key file, see billing/sealing.py
+SECRETS_KEY = env_secret("COSTWATCH_SECRETS_KEY")  # None: a key file, see projects/sealing.py
 TOKEN_PEPPER = env_secret("COSTWATCH_TOKEN_PEPPER") or SECRET_KEY
 ALLOWED_HOSTS = env_list("COSTWATCH_ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]")
 CSRF_TRUSTED_ORIGINS = env_list("COSTWATCH_TRUSTED_ORIGINS")

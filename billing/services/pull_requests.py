@@ -13,12 +13,12 @@ from django.utils.translation import gettext as _
 
 from billing.connectors import CONNECTORS, Allowed, Connection, ConnectorError
 from billing.models import Delivery, Pull, Source
-from billing.sealing import SealingError
 from billing.services.secrets import open_secret
 from jobs import services as jobs
 from jobs.records import UnknownJobError
 from jobs.selectors import job_progress
 from projects.records import Actor
+from projects.sealing import SealingError
 from projects.trail import note
 
 MEBIBYTE = 2**20

@@ -8,9 +8,9 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from billing.models import Source, SourceSecret
-from billing.sealing import first_key_id, open_sealed, seal
 from projects.access import require_organisation_role, system_actor
 from projects.records import Actor
+from projects.sealing import first_key_id, open_sealed, seal
 from projects.trail import note
 
 LONGEST_SECRET = 20_000

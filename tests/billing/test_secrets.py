@@ -15,7 +15,6 @@ from django.db import connection
 from django.urls import reverse
 
 from billing.models import Source, SourceSecret
-from billing.sealing import SealingError, key_id
 from billing.services import (
     SourceWish,
     ask_for_pull,
@@ -30,6 +29,7 @@ from billing.services import (
 from costwatch.configuration import document_text, dump_document
 from jobs.services import run_job
 from projects.records import OrganisationRole
+from projects.sealing import SealingError, key_id
 from tests.billing.builders import operator
 from tests.builders import actor, organisation, person, signed_in
 

@@ -4,8 +4,8 @@ from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
 
-from billing.sealing import SealingError, add_key_to_file, first_key_id
 from billing.services import rotate_secrets
+from projects.sealing import SealingError, add_key_to_file, first_key_id
 from ui.console import JsonCommand
 
 

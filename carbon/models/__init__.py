@@ -1,0 +1,81 @@
+"""Tables of readings and senders, energy by hour, factors, the books of emissions."""
+
+from carbon.models.books import (
+    EmbodiedAsset,
+    EmissionEntry,
+    FactorSet,
+    Instrument,
+    InstrumentHour,
+    PeriodLock,
+    ResidualMix,
+    Restatement,
+    SiteBoundary,
+)
+from carbon.models.energy import (
+    EnergyHour,
+    HourlyFactor,
+    OpenHours,
+    SiteMeterReading,
+)
+from carbon.models.factors import (
+    FactorApproval,
+    GridIntensity,
+    HourlyIntensity,
+    IntensitySource,
+    SiteFactor,
+    SiteZone,
+)
+from carbon.models.readings import (
+    CounterReading,
+    MeteredInterval,
+    NodeReading,
+    PowerDelivery,
+    PowerSample,
+    QuarantinedPower,
+    UseReading,
+)
+from carbon.models.senders import (
+    DeviceNow,
+    IntakeBody,
+    JobSighting,
+    PromqlPull,
+    Sender,
+    SenderBatch,
+    SenderGap,
+)
+
+__all__ = [
+    "CounterReading",
+    "DeviceNow",
+    "EmbodiedAsset",
+    "EmissionEntry",
+    "EnergyHour",
+    "FactorApproval",
+    "FactorSet",
+    "GridIntensity",
+    "HourlyFactor",
+    "HourlyIntensity",
+    "Instrument",
+    "InstrumentHour",
+    "IntakeBody",
+    "IntensitySource",
+    "JobSighting",
+    "MeteredInterval",
+    "NodeReading",
+    "OpenHours",
+    "PeriodLock",
+    "PowerDelivery",
+    "PowerSample",
+    "PromqlPull",
+    "QuarantinedPower",
+    "ResidualMix",
+    "Restatement",
+    "Sender",
+    "SenderBatch",
+    "SenderGap",
+    "SiteBoundary",
+    "SiteFactor",
+    "SiteMeterReading",
+    "SiteZone",
+    "UseReading",
+]
