@@ -14,13 +14,13 @@ from django.utils.translation import gettext as _
 
 from carbon.adapters.power_texts import PowerTextError, Readings
 from carbon.attribution import instant_of, microsecond_of
-from carbon.closing import close_site, close_window, site_window, windows_of
+from carbon.closing import close_site
 from carbon.deliveries import PowerFile, PowerFileError, readings_of, receive_file
 from carbon.intake import Intake, lock_site, store_readings
 from carbon.metering import HOUR_MICROSECOND
 from carbon.models import EnergyHour, PowerDelivery
-from carbon.posting import post_hours
 from carbon.records import DEFAULT_MAX_GAP_S, PowerReport
+from carbon.restating import repost_site
 from carbon.site_factors import (
     FactorError,
     NewFactor,
@@ -35,7 +35,7 @@ from jobs.records import JobContext, PermanentJobError
 from projects.access import system_actor
 from projects.records import Actor
 from runs.records import SiteRecord
-from runs.selectors import devices_of, site_by_id, sites
+from runs.selectors import site_by_id, sites
 from runs.services import ensure_site
 
 __all__ = [
@@ -278,15 +278,26 @@ def hour_of(now: datetime) -> int:
     return microsecond_of(now) // HOUR_MICROSECOND * HOUR_MICROSECOND
 
 
-def enqueue_closing(site: SiteRecord, *, repost: bool = False) -> UUID:
-    """Ask a worker to close the site's open hours, or (`repost`) to renew all its entries."""
+def enqueue_closing(
+    site: SiteRecord,
+    *,
+    repost: bool = False,
+    start: datetime | None = None,
+    end: datetime | None = None,
+) -> UUID:
+    """Ask a worker to close the site's open hours, or (`repost`) to renew its entries.
+
+    All of them, or with `start` and `end` those of the hours in between.
+    """
+    window = {"start": start and start.isoformat(), "end": end and end.isoformat()}
+    named = ":".join(at or "" for at in window.values()) if start or end else ""
     with transaction.atomic():
         return jobs.enqueue(
             organisation_id=site.organisation_id,
             kind="carbon.close_hours",
             scope="organisation",
-            payload={"site_id": str(site.site_id), "repost": repost},
-            dedupe_key=f"{site.site_id}:{'repost' if repost else 'close'}",
+            payload={"site_id": str(site.site_id), "repost": repost, **window},
+            dedupe_key=f"{site.site_id}:{'repost' if repost else 'close'}{named and ':' + named}",
             title=_("Energy of %(site)s") % {"site": site.name},
         ).pk
 
@@ -310,24 +321,15 @@ def close_hours_job(context: JobContext) -> dict[str, Any]:
     )
     posted = 0
     if context.payload.get("repost"):
-        posted = repost_site(site, now=now, context=context)
+        start, end = (context.payload.get(name) for name in ("start", "end"))
+        posted = repost_site(
+            site,
+            now=now,
+            context=context,
+            start=datetime.fromisoformat(start) if start else None,
+            end=datetime.fromisoformat(end) if end else None,
+        )
     return {"device_hours": changed, "entries": posted}
-
-
-def repost_site(site: SiteRecord, *, now: datetime, context: JobContext | None = None) -> int:
-    """Recompute every hour and entry of a site after a change of factors, region or assignments.
-
-    What changed is reversed and posted anew; what did not is left alone. Says how many are new.
-    """
-    whole = site_window(site.site_id, [one.device_id for one in devices_of(site.site_id)])
-    posted = 0
-    for window in windows_of(whole) if whole else ():
-        with transaction.atomic():
-            close_window(site, window, now=now)
-            posted += post_hours(site, start=window.start, end=window.end, posted_at=now)
-            if context is not None:
-                context.assert_still_mine()
-    return posted
 
 
 def set_site_factors(

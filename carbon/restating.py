@@ -1,0 +1,49 @@
+"""Brings posted hours up to date after a change of readings, factors, places or assignments."""
+
+from dataclasses import replace
+from datetime import datetime
+
+from django.db import transaction
+
+from carbon.attribution import microsecond_of
+from carbon.closing import Window, close_window, site_window, windows_of
+from carbon.metering import HOUR_MICROSECOND
+from carbon.posting import post_hours
+from jobs.records import JobContext
+from runs.records import SiteRecord
+from runs.selectors import devices_of
+
+
+def repost_site(
+    site: SiteRecord,
+    *,
+    now: datetime,
+    context: JobContext | None = None,
+    start: datetime | None = None,
+    end: datetime | None = None,
+) -> int:
+    """Recompute hours and entries of a site after a change of factors, region or assignments.
+
+    Every hour, or those that [start, end) touches. What changed is reversed and posted anew; what
+    did not is left alone. Says how many are new.
+    """
+    whole = site_window(site.site_id, [one.device_id for one in devices_of(site.site_id)])
+    whole = within(whole, start, end) if whole else None
+    posted = 0
+    for window in windows_of(whole) if whole else ():
+        with transaction.atomic():
+            close_window(site, window, now=now)
+            posted += post_hours(site, start=window.start, end=window.end, posted_at=now)
+            if context is not None:
+                context.assert_still_mine()
+    return posted
+
+
+def within(whole: Window, start: datetime | None, end: datetime | None) -> Window | None:
+    """The part of a window that lies in the hours that [start, end) touches; None when none."""
+    low, high = whole.start, whole.end
+    if start is not None:
+        low = max(low, microsecond_of(start) // HOUR_MICROSECOND * HOUR_MICROSECOND)
+    if end is not None:
+        high = min(high, -(-microsecond_of(end) // HOUR_MICROSECOND) * HOUR_MICROSECOND)
+    return replace(whole, start=low, end=high) if low < high else None
