@@ -1,6 +1,7 @@
 """Embodied carbon of an hour of an accelerator, and water, as figures with ranges; no tables."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
 
@@ -140,6 +141,53 @@ def embodied_range_kg_per_accelerator_h(
         value=rate(server_kg.value, accelerator_kg.value, life.value, use.value),
         high=rate(server_kg.high, accelerator_kg.high, life.low, use.low),
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hardware:
+    """Hardware in its expected life: its footprint, kgCO2e, that life, h, and whom it serves."""
+
+    kgco2e: float
+    lifetime_h: float
+    accelerators: int
+
+
+def site_embodied_kg_per_accelerator_h(hardware: Sequence[Hardware], accelerators: int) -> float:
+    """What each accelerator-hour of a site carries of the making of the site's hardware.
+
+    rate = sum of (TE_i / lifetime_i) / N, N = the site's accelerators, at least those of the
+    largest piece of hardware and at most those of all pieces together
+
+    Hours without work carry their part too: it stays with nobody, it is not loaded upon others.
+
+    Args:
+        hardware: pieces within their life; a piece may serve all accelerators or some of them.
+        accelerators: known at the site, >= 0.
+
+    Returns:
+        kgCO2e per accelerator-hour, kg/h; 0 when every piece has passed its life.
+
+    Raises:
+        QuantityError: a footprint is negative, a life or a count is not positive.
+
+    Source: ISO/IEC 21031:2024, embodied emissions (TE * TS * RS), with RS by accelerators.
+
+    >>> servers = Hardware(kgco2e=3_504, lifetime_h=35_040, accelerators=8)
+    >>> network = Hardware(kgco2e=350.4, lifetime_h=35_040, accelerators=8)
+    >>> site_embodied_kg_per_accelerator_h([servers], 8)
+    0.0125
+    >>> round(site_embodied_kg_per_accelerator_h([servers, network], 8), 6)
+    0.01375
+    """
+    if not hardware:
+        return 0.0
+    served = [int(require_positive("accelerators", one.accelerators)) for one in hardware]
+    count = min(max(accelerators, max(served)), sum(served))
+    rates = (
+        require_range("kgco2e", one.kgco2e, low=0) / require_positive("lifetime_h", one.lifetime_h)
+        for one in hardware
+    )
+    return math.fsum(rates) / count
 
 
 def water_range_l(it_energy_kwh: Ranged, wue_l_per_kwh: Ranged) -> Ranged:
