@@ -3,6 +3,7 @@
 from celery import shared_task
 
 from carbon.deliveries import sweep_files
+from carbon.promql_pulls import enqueue_due
 from carbon.selectors import sites_with_open_hours
 from carbon.services import enqueue_all_open
 
@@ -17,3 +18,9 @@ def close_open_hours() -> int:
 def sweep() -> int:
     """Remove power files that were stored long ago; their readings are in the books."""
     return sweep_files()
+
+
+@shared_task(name="carbon.pull_due_servers")
+def pull_due_servers() -> int:
+    """Enqueue a job for every Prometheus-like server that is to be asked."""
+    return enqueue_due()

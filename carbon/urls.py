@@ -4,6 +4,7 @@ from django.urls import URLPattern, URLResolver, path
 
 from carbon import api
 from carbon.views import power as power_pages
+from carbon.views import pulls as pull_pages
 from carbon.views import sites as site_pages
 
 urlpatterns: list[URLPattern | URLResolver] = [
@@ -16,6 +17,12 @@ urlpatterns: list[URLPattern | URLResolver] = [
         "sites/<slug:slug>/factors/<uuid:factor_id>/withdraw/",
         site_pages.site_factor_withdraw,
         name="site_factor_withdraw",
+    ),
+    path("sites/<slug:slug>/pulls/", pull_pages.pulls, name="site_pulls"),
+    path(
+        "sites/<slug:slug>/pulls/<uuid:pull_id>/<slug:action>/",
+        pull_pages.pull_action,
+        name="site_pull_action",
     ),
     path("sites/<slug:slug>/assign/", site_pages.site_assign, name="site_assign"),
     path("power/", power_pages.power, name="power"),

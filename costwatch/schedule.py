@@ -17,6 +17,8 @@ SCHEDULE = (
     Entry(name="ring waiting jobs", task="jobs.ring", every_s=10.0),
     # Hours that are over are closed even when no further sample of their site arrives.
     Entry(name="close hours of energy", task="carbon.close_open_hours", every_s=300.0),
+    # Prometheus-like servers are asked for energy and power.
+    Entry(name="pull power from servers", task="carbon.pull_due_servers", every_s=300.0),
     # A source says how often it is pulled; this looks whose time has come.
     Entry(name="pull due sources", task="billing.pull_due_sources", every_s=300.0),
     # A killed import leaves files that no row refers to; they go after an hour.

@@ -189,6 +189,7 @@ JOB_KINDS = {
     "billing.test_source": "billing.services:test_source",
     "carbon.store_power_delivery": "carbon.services:store_power_delivery",
     "carbon.close_hours": "carbon.services:close_hours_job",
+    "carbon.pull_promql": "carbon.promql_pulls:pull_promql_job",
     "carbon.book_readings": "carbon.booking:book_readings_job",
 }
 

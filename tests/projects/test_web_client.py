@@ -47,7 +47,7 @@ class Service:
 
 
 @pytest.fixture
-def service(settings) -> Iterator[Service]:
+def service(settings: Any) -> Iterator[Service]:
     settings.PRIVATE_HOSTS = ["127.0.0.1"]
     one = Service()
     thread = threading.Thread(target=one.server.serve_forever, args=(0.02,), daemon=True)
