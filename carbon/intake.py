@@ -13,9 +13,17 @@ from django.db import connection
 from carbon.adapters import binary_rows
 from carbon.adapters.power_texts import Readings
 from carbon.attribution import instant_of, microsecond_of
-from carbon.metering import HOUR_MICROSECOND, Ints, Mask
-from carbon.models import OpenHours, QuarantinedPower
+from carbon.metering import Ints, Mask
 from carbon.site_factors import dated_factors, max_gap_s
+from carbon.storing import (
+    CONTRADICTION,
+    INTERVALS,
+    POWER,
+    Aside,
+    open_hours,
+    quarantine,
+    store,
+)
 from formulae.units import MICROSECOND_PER_S, MILLIJOULE_PER_J, S_PER_DAY
 from runs.records import SiteRecord
 from runs.selectors import devices_by_uuid
@@ -72,7 +80,9 @@ def lock_site(site_id: UUID) -> None:
         cursor.execute("SELECT pg_advisory_xact_lock(%s, %s)", [LOCK_CLASS, key])
 
 
-def store_readings(site: SiteRecord, readings: Readings, *, received_at: datetime) -> Intake:
+def store_readings(
+    site: SiteRecord, readings: Readings, *, received_at: datetime, sender_id: int = 0
+) -> Intake:
     """Store readings in the caller's transaction, and open the hours that they touch."""
     lock_site(site.site_id)
     ids = ensure_devices(
@@ -81,7 +91,9 @@ def store_readings(site: SiteRecord, readings: Readings, *, received_at: datetim
     device = np.array([ids.get(uuid, -1) for uuid in readings.uuids], dtype=np.int64)
     limits = _limits_w(site, readings.uuids)
     reasons = _impossible(readings, device, limits, received_at=received_at)
-    rows = _Rows(readings=readings, device=device[readings.device], reasons=reasons)
+    rows = _Rows(
+        readings=readings, device=device[readings.device], sender_id=sender_id, reasons=reasons
+    )
     if not readings.is_samples:
         _mark_overlaps(rows)
     stored = _store(site, rows, received_at=received_at)
@@ -98,6 +110,7 @@ class _Rows:
 
     readings: Readings
     device: Ints
+    sender_id: int
     reasons: npt.NDArray[Any]
 
     @property
@@ -141,7 +154,7 @@ def _impossible(
 
 
 def _mark_overlaps(rows: _Rows) -> None:
-    """Mark intervals that overlap an earlier one of the device, in the delivery or stored."""
+    """Mark intervals that overlap an earlier one of device and sender, here or stored."""
     good = np.flatnonzero(rows.good)
     start, end, device = rows.readings.start, rows.readings.end, rows.device
     order = good[np.lexsort((end[good], start[good], device[good]))]
@@ -172,9 +185,10 @@ def _clashes_with_stored(rows: _Rows, good: Ints) -> Iterable[int]:
     stored = _read(
         INTERVAL_KINDS,
         "FROM carbon_meteredinterval "
-        'WHERE device_id = ANY(%s) AND start < %s AND start > %s AND "end" > %s',
+        'WHERE device_id = ANY(%s) AND sender_id = %s AND start < %s AND start > %s AND "end" > %s',
         [
             [int(one) for one in np.unique(device[good])],
+            rows.sender_id,
             instant_of(int(end[good].max())),
             instant_of(int(start[good].min()) - LONGEST_MICROSECOND - 1),
             instant_of(int(start[good].min())),
@@ -213,87 +227,43 @@ def _overlaps(device: Ints, start: Ints, end: Ints, stored: dict[str, Ints]) -> 
 def _store(site: SiteRecord, rows: _Rows, *, received_at: datetime) -> int:
     """Store what may be stored, mark rows that contradict it; say how many are new."""
     good = np.flatnonzero(rows.good)
-    if not len(good):
-        return 0
-    samples = rows.readings.is_samples
-    kinds = SAMPLE_KINDS if samples else INTERVAL_KINDS
-    table = "carbon_powersample" if samples else "carbon_meteredinterval"
-    columns = _columns(rows, good)
-    names = ", ".join(f'"{name}"' for name in kinds)
-    with connection.cursor() as cursor:
-        cursor.execute(
-            f"CREATE TEMPORARY TABLE carbon_incoming ON COMMIT DROP AS "  # noqa: S608 - our own names
-            f"SELECT {names}, 0::bigint AS row FROM {table} WHERE false"
-        )
-        binary_rows.write(
-            cursor,
-            "carbon_incoming",
-            {**columns, "row": ("int8", good)},
-            rows=len(good),
-        )
-        cursor.execute(
-            f"INSERT INTO {table} (organisation_id, received_at, {names}) "  # noqa: S608
-            f"SELECT %s, %s, {names} FROM carbon_incoming ORDER BY row ON CONFLICT DO NOTHING",
-            [site.organisation_id, received_at],
-        )
-        stored: int = cursor.rowcount
-        if stored < len(good):
-            _mark_conflicts(cursor, rows, table)
-        cursor.execute("DROP TABLE carbon_incoming")
-    return stored
-
-
-def _columns(rows: _Rows, good: Ints) -> dict[str, tuple[str, Any]]:
-    """The columns of the readings to store, as COPY wants them."""
     readings = rows.readings
-    if readings.is_samples:
-        values = (rows.device[good], readings.start[good], readings.values[good])
-        return {
-            name: (kind, column)
-            for (name, kind), column in zip(SAMPLE_KINDS.items(), values, strict=True)
-        }
-    spans = (rows.device[good], readings.start[good], readings.end[good], readings.values[good])
-    return {
-        name: (kind, column)
-        for (name, kind), column in zip(INTERVAL_KINDS.items(), spans, strict=True)
+    columns: dict[str, npt.NDArray[Any]] = {
+        "device_id": rows.device[good],
+        "sender_id": np.full(len(good), rows.sender_id, dtype=np.int64),
     }
-
-
-def _mark_conflicts(cursor: Any, rows: _Rows, table: str) -> None:
-    """Mark rows for which another value is stored: the first received stays."""
-    keys, value = (
-        ("device_id, at", "power_w")
-        if rows.readings.is_samples
-        else ('device_id, start, "end"', "energy_millijoule")
+    if readings.is_samples:
+        columns |= {"at": readings.start[good], "power_w": readings.values[good]}
+    else:
+        columns |= {
+            "start": readings.start[good],
+            "end": readings.end[good],
+            "energy_millijoule": readings.values[good],
+        }
+    stored = store(
+        POWER if readings.is_samples else INTERVALS, columns, site=site, received_at=received_at
     )
-    cursor.execute(
-        f"SELECT row FROM carbon_incoming JOIN {table} stored USING ({keys}) "  # noqa: S608
-        f"WHERE carbon_incoming.{value} <> stored.{value}"
-    )
-    for (row,) in cursor.fetchall():
-        rows.reasons[row] = "another_value_is_stored"
+    rows.reasons[good[stored.contradicting]] = CONTRADICTION
+    return stored.new
 
 
 def _quarantine(site: SiteRecord, rows: _Rows, *, received_at: datetime) -> None:
     """Keep rejected rows to look at."""
     rejected = np.flatnonzero(~rows.good)[:QUARANTINE_KEPT]
     readings = rows.readings
-    QuarantinedPower.objects.bulk_create(
+    quarantine(
+        site,
         (
-            QuarantinedPower(
-                organisation_id=site.organisation_id,
-                site_id=site.site_id,
+            Aside(
                 device_uuid=readings.uuids[readings.device[row]],
-                start=instant_of(readings.start[row]),
-                end=instant_of(readings.end[row]),
-                reading="" if readings.unreadable[row] else str(readings.values[row])[:80],
+                start=int(readings.start[row]),
+                end=int(readings.end[row]),
+                reading="" if readings.unreadable[row] else str(readings.values[row]),
                 reason=rows.reasons[row],
-                received_at=received_at,
             )
             for row in rejected
         ),
-        batch_size=2_000,
-        ignore_conflicts=True,
+        received_at=received_at,
     )
 
 
@@ -322,13 +292,10 @@ def _open_hours(
         return None
     gap_s = max_gap_s(dated_factors(site.site_id))  # an interval cuts samples across its ends
     reach = int(gap_s * MICROSECOND_PER_S)
-    first = (counted.start - reach) // HOUR_MICROSECOND * HOUR_MICROSECOND
-    OpenHours.objects.create(
-        organisation_id=site.organisation_id,
-        site_id=site.site_id,
-        start=instant_of(first),
-        end=instant_of(-(-(counted.end + reach) // HOUR_MICROSECOND) * HOUR_MICROSECOND),
-        device_ids=sorted(counted.device_ids),
-        marked_at=received_at,
+    return open_hours(
+        site,
+        sorted(counted.device_ids),
+        counted.start - reach,
+        counted.end + reach,
+        received_at=received_at,
     )
-    return first

@@ -13,6 +13,7 @@ _TRAILER: Final = b"\xff\xff"
 _EPOCH_SHIFT_MICROSECOND: Final = 946_684_800_000_000
 _WIDTHS: Final = {
     "int2": ">i2",
+    "int4": ">i4",
     "int8": ">i8",
     "float8": ">f8",
     "timestamptz": ">i8",
@@ -21,6 +22,7 @@ _WIDTHS: Final = {
 
 _SENDERS: Final = {
     "int2": "int2send",
+    "int4": "int4send",
     "int8": "int8send",
     "float8": "float8send",
     "timestamptz": "timestamptz_send",
