@@ -1,7 +1,7 @@
 """What other rooms may hold of power, energy and emissions: plain records, no Django."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import date, datetime
 from typing import Any
 from uuid import UUID
@@ -72,16 +72,31 @@ class FactorUsed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FactorsUsed:
-    """All factors of one hour; host_factor and grid are None where unknown."""
+    """All factors of one hour; those that are unknown, or do not apply, are None."""
 
     host_factor: FactorUsed | None
     pue: FactorUsed
     grid: FactorUsed | None
+    upstream: FactorUsed | None = None  # fuel and losses upstream of the grid's plants
+    residual: FactorUsed | None = None  # of the market zone: energy outside contracts
+    wue: FactorUsed | None = None
+    source_water: FactorUsed | None = None
+    embodied: FactorUsed | None = None
 
     @property
     def named(self) -> tuple[FactorUsed, ...]:
         """Those that are known."""
-        return tuple(one for one in (self.host_factor, self.pue, self.grid) if one is not None)
+        every = (
+            self.host_factor,
+            self.pue,
+            self.grid,
+            self.upstream,
+            self.residual,
+            self.wue,
+            self.source_water,
+            self.embodied,
+        )
+        return tuple(one for one in every if one is not None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,6 +151,30 @@ class EmissionDay:
     scope_2_location_kgco2e: float | None
     scope_2_market_kgco2e: float | None
     coverage_fraction: float | None
+    scope_2_market_hourly_kgco2e: float | None = None
+    upstream_kgco2e: float | None = None
+    embodied_kgco2e: float | None = None
+    water_on_site_l: float | None = None
+    water_source_l: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScopeSum:
+    """Energy and emissions of one category of the GHG Protocol; None where a part is unknown.
+
+    `overhead_energy_kwh` is cooling and losses of a rented hall, whose place follows its contract.
+    """
+
+    scope_category: str
+    facility_energy_kwh: float | None
+    location_kgco2e: float | None
+    upstream_kgco2e: float | None
+    embodied_kgco2e: float | None
+    overhead_energy_kwh: float | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """The object that reports and commands print."""
+        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,6 +196,13 @@ class EmissionSummary:
     factors: tuple[FactorUsed, ...]
     embodied_kgco2e: float | None = None
     water_l: float | None = None
+    water_on_site_l: float | None = None
+    water_source_l: float | None = None
+    scope_2_market_hourly_kgco2e: float | None = None
+    contracted_kwh: float | None = None
+    contracted_hourly_kwh: float | None = None
+    upstream_kgco2e: float | None = None
+    scopes: tuple[ScopeSum, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
         """The JSON shape; `to` is the first day that is out."""
@@ -168,9 +214,16 @@ class EmissionSummary:
             "facility_energy_kwh": self.facility_energy_kwh,
             "scope_2_location_kgco2e": self.scope_2_location_kgco2e,
             "scope_2_market_kgco2e": self.scope_2_market_kgco2e,
+            "scope_2_market_hourly_kgco2e": self.scope_2_market_hourly_kgco2e,
             "market_basis": list(self.market_basis),
+            "contracted_kwh": self.contracted_kwh,
+            "contracted_hourly_kwh": self.contracted_hourly_kwh,
+            "upstream_kgco2e": self.upstream_kgco2e,
             "embodied_kgco2e": self.embodied_kgco2e,
             "water_l": self.water_l,
+            "water_on_site_l": self.water_on_site_l,
+            "water_source_l": self.water_source_l,
+            "scopes": [scope.as_json() for scope in self.scopes],
             "coverage_fraction": self.coverage_fraction,
             "measured_fraction": self.measured_fraction,
             "spread_fraction": self.spread_fraction,
