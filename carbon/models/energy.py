@@ -44,6 +44,10 @@ class EnergyHour(models.Model):
     integrated_millijoule = models.BigIntegerField(db_default=0)  # measured, by power
     estimated_microsecond = models.BigIntegerField(db_default=0)
     estimate_method = models.CharField(max_length=24, blank=True, db_default="")
+    # Of measured: since a counter began again, at an unknown instant; a lower bound, not covered.
+    reset_millijoule = models.BigIntegerField(db_default=0)
+    # How far the counter is off the integrated power where both know, over the latter.
+    divergence_fraction = models.FloatField(null=True)
     known_at = models.DateTimeField()
     superseded_at = models.DateTimeField(null=True)
 
