@@ -7,7 +7,9 @@ from typing import Final
 
 import pyarrow as pa
 from django.conf import settings
+from django.utils.translation import gettext as _
 
+from carbon.adapters.codecarbon import as_intervals, is_codecarbon
 from carbon.adapters.power_texts import (
     HEADER_ROWS,
     PowerTextError,
@@ -63,14 +65,27 @@ def sweep_files() -> int:
     return blobs.sweep(keep=(), grace_s=KEPT_S, shelf=SHELF)
 
 
-def readings_of(file: PowerFile) -> Iterator[tuple[Readings, tuple[str, ...], int]]:
-    """The readings of a file in batches, each with the unknown columns and the file's row count.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batch:
+    """Readings of a file, its columns that are not read, all its rows, and what else is to say."""
+
+    readings: Readings
+    unknown_columns: tuple[str, ...]
+    rows: int
+    notes: tuple[str, ...] = ()
+
+
+def readings_of(file: PowerFile, *, time_zone: str = "UTC") -> Iterator[Batch]:
+    """The readings of a file in batches; `time_zone` is that of times without one.
 
     Raises:
         PowerFileError: the file, a time or a number in it is unreadable; names row, field, unit.
     """
     with places.scratch() as folder:
         table = _parsed(file, folder)
+        if is_codecarbon(table.columns):
+            yield _codecarbon_batch(file, table, time_zone)
+            return
         try:
             is_samples(table.columns)
         except PowerTextError as error:
@@ -83,7 +98,30 @@ def readings_of(file: PowerFile) -> Iterator[tuple[Readings, tuple[str, ...], in
                     readings = read_texts(batch, first_row=first + HEADER_ROWS)
                 except PowerTextError as error:
                     raise PowerFileError(f"{file.name}: {error}. Nothing was stored.") from error
-                yield readings, extra, table.rows
+                yield Batch(readings=readings, unknown_columns=extra, rows=table.rows)
+
+
+def _codecarbon_batch(file: PowerFile, table: text_files.TextTable, time_zone: str) -> Batch:
+    """The runs of a codecarbon file."""
+    with engine.open_duckdb() as session:
+        texts = _batch(session, table, 0)
+    try:
+        runs = as_intervals(texts, time_zone=time_zone)
+        readings = read_texts(runs.table)
+    except PowerTextError as error:
+        raise PowerFileError(f"{file.name}: {error}. Nothing was stored.") from error
+    return Batch(
+        readings=readings,
+        unknown_columns=(),
+        rows=table.rows,
+        notes=(
+            _(
+                "A file of codecarbon: the GPU energy of each run is booked, at the end time in "
+                "{zone}. Its estimate for processors and memory, {energy} kWh, is not: the host "
+                "factor stands for them. Do not send the same GPUs' power as well."
+            ).format(zone=time_zone, energy=f"{runs.other_kwh:.3f}"),
+        ),
+    )
 
 
 def _parsed(file: PowerFile, folder: Path) -> text_files.TextTable:

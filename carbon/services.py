@@ -137,12 +137,13 @@ def _store_files(
     whole, extra, notes = Intake(), dict[str, None](), dict[str, None]()
     for file in files:
         of_file = Intake()
-        for readings, unknown, rows in readings_of(file):
-            extra.update(dict.fromkeys(unknown))
-            notes.update(dict.fromkeys(_learn_max_gap(actor, site, readings, now=now)))
-            of_file.add(store_readings(site, readings, received_at=now))
+        for batch in readings_of(file, time_zone=site.time_zone):
+            extra.update(dict.fromkeys(batch.unknown_columns))
+            notes.update(dict.fromkeys(batch.notes))
+            notes.update(dict.fromkeys(_learn_max_gap(actor, site, batch.readings, now=now)))
+            of_file.add(store_readings(site, batch.readings, received_at=now))
             if context is not None:
-                context.report(of_file.rows, rows, file.name)
+                context.report(of_file.rows, batch.rows, file.name)
         PowerDelivery.objects.get_or_create(
             site_id=site.site_id,
             kind=PowerDelivery.Kind.FILE,
