@@ -202,19 +202,46 @@ def _assignment_records(found: QuerySet[Assignment]) -> list[AssignmentRecord]:
     ]
 
 
+def assignments_of_devices(device_ids: Iterable[int]) -> list[AssignmentRecord]:
+    """All assignments of these devices."""
+    return _assignment_records(Assignment.objects.filter(device_id__in=list(device_ids)))
+
+
+def devices_of_run(run_id: UUID, device_ids: Iterable[int]) -> set[int]:
+    """Those of the devices that were ever assigned to the run."""
+    found = Assignment.objects.filter(run_id=run_id, device_id__in=list(device_ids))
+    return set(found.values_list("device_id", flat=True))
+
+
 def runs_of(project_id: UUID) -> list[RunRecord]:
     """The project's runs by start."""
-    return [
-        RunRecord(
-            run_id=run.pk,
-            project_id=run.project_id,
-            slug=run.slug,
-            name=run.name,
-            accelerator_key=run.accelerator_key,
-            accelerator_count=run.accelerator_count,
-            precision=run.precision,
-            start=run.start,
-            end=run.end,
-        )
-        for run in Run.objects.filter(project_id=project_id)
-    ]
+    return [_run_record(run) for run in Run.objects.filter(project_id=project_id)]
+
+
+def runs_named(organisation_id: UUID, names: Iterable[str]) -> dict[str, RunRecord]:
+    """The organisation's runs that are called PROJECT/RUN by their slugs; unknown ones left out."""
+    wanted = {tuple(name.split("/", 1)): name for name in names if name.count("/") == 1}
+    found = Run.objects.filter(
+        organisation_id=organisation_id,
+        project__organisation_id=organisation_id,
+        slug__in={run for _project, run in wanted},
+    ).select_related("project")
+    return {
+        wanted[run.project.slug, run.slug]: _run_record(run)
+        for run in found
+        if (run.project.slug, run.slug) in wanted
+    }
+
+
+def _run_record(run: Run) -> RunRecord:
+    return RunRecord(
+        run_id=run.pk,
+        project_id=run.project_id,
+        slug=run.slug,
+        name=run.name,
+        accelerator_key=run.accelerator_key,
+        accelerator_count=run.accelerator_count,
+        precision=run.precision,
+        start=run.start,
+        end=run.end,
+    )

@@ -93,23 +93,31 @@ def ensure_devices(site: SiteRecord, devices: Iterable[tuple[str, str, str]]) ->
     if missing:
         _create_devices(site, missing)
         return ensure_devices(site, ((uuid, *about) for uuid, about in wanted.items()))
-    _learn_models(known, wanted)
+    _learn(site, known, wanted)
     return {uuid: device.pk for uuid, device in known.items() if device.site_id == site.site_id}
+
+
+def ensure_nodes(site: SiteRecord, names: Iterable[str]) -> dict[str, int]:
+    """The keys of a site's nodes by name; unknown ones are created."""
+    wanted = sorted(set(names))
+    of_site = Node.objects.filter(site_id=site.site_id, name__in=wanted)
+    known = dict(of_site.values_list("name", "pk"))
+    if len(known) == len(wanted):
+        return known
+    Node.objects.bulk_create(
+        [
+            Node(organisation_id=site.organisation_id, site_id=site.site_id, name=name)
+            for name in wanted
+            if name not in known
+        ],
+        ignore_conflicts=True,
+    )
+    return dict(of_site.values_list("name", "pk"))
 
 
 def _create_devices(site: SiteRecord, missing: Mapping[str, tuple[str, str]]) -> None:
     """Create devices and the nodes that hold them; another sender may do the same meanwhile."""
-    names = {node for node, _model in missing.values() if node}
-    Node.objects.bulk_create(
-        [
-            Node(organisation_id=site.organisation_id, site_id=site.site_id, name=name)
-            for name in sorted(names)
-        ],
-        ignore_conflicts=True,
-    )
-    nodes = dict(
-        Node.objects.filter(site_id=site.site_id, name__in=names).values_list("name", "pk")
-    )
+    nodes = ensure_nodes(site, {node for node, _model in missing.values() if node})
     Device.objects.bulk_create(
         [
             Device(
@@ -126,17 +134,26 @@ def _create_devices(site: SiteRecord, missing: Mapping[str, tuple[str, str]]) ->
     )
 
 
-def _learn_models(known: Mapping[str, Device], wanted: Mapping[str, tuple[str, str]]) -> None:
-    """Fill in the model of devices that were first seen without one."""
+def _learn(
+    site: SiteRecord, known: Mapping[str, Device], wanted: Mapping[str, tuple[str, str]]
+) -> None:
+    """Fill in node and model of the site's devices that were first seen without them."""
+    bare = {uuid: node for uuid, (node, _) in wanted.items() if node and not known[uuid].node_id}
+    nodes = ensure_nodes(site, set(bare.values())) if bare else {}
     learned = []
-    for uuid, (_node, model) in wanted.items():
+    for uuid, (node, model) in wanted.items():
         device = known[uuid]
+        learns_node = uuid in bare and device.site_id == site.site_id
+        if learns_node:
+            device.node_id = nodes[node]
         if model and not device.model:
             device.model = model
             device.accelerator_key = device.accelerator_key or accelerator_from_text(model) or ""
             learned.append(device)
+        elif learns_node:
+            learned.append(device)
     if learned:
-        Device.objects.bulk_update(learned, ["model", "accelerator_key"])
+        Device.objects.bulk_update(learned, ["model", "accelerator_key", "node"])
 
 
 @transaction.atomic
