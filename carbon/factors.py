@@ -166,7 +166,8 @@ def factor_on(dated: Iterable[DatedFactor], kind: str, day: date) -> DatedFactor
     return max(holding, key=lambda one: one.valid_from, default=None)
 
 
-def _site_used(one: DatedFactor, kind: str, unit: str) -> FactorUsed:
+def site_factor_used(one: DatedFactor, kind: str, unit: str) -> FactorUsed:
+    """A site's own dated factor, as an answer names it."""
     return FactorUsed(
         factor_id=one.factor_id,
         kind=kind,
@@ -201,9 +202,9 @@ def factors_on(
         level="not set",
     )
     return FactorsUsed(
-        host_factor=_site_used(host, "host_factor", "ratio") if host else None,
-        pue=_site_used(pue, "pue", "ratio") if pue else not_set,
-        grid=_site_used(own_grid, "grid_intensity", "gCO2e/kWh")
+        host_factor=site_factor_used(host, "host_factor", "ratio") if host else None,
+        pue=site_factor_used(pue, "pue", "ratio") if pue else not_set,
+        grid=site_factor_used(own_grid, "grid_intensity", "gCO2e/kWh")
         if own_grid
         else choose_grid(grid, chain, year=day.year),
     )
