@@ -12,6 +12,9 @@ from fractions import Fraction
 from math import lcm
 from typing import Any, Final
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from billing.records import RuleRecord
 from formulae.allocation import split_integer
 from formulae.units import EXACT, MONEY_QUANTUM
@@ -62,6 +65,27 @@ class Shares:
         for index, target in enumerate(targets):
             own = {name: amounts[index] for name, amounts in parts.items()}
             yield {**row, **own, **target, "rows": 0 if index else row["rows"]}
+
+    def shared_tables(self, table: pa.Table, measures: Sequence[str]) -> Iterator[pa.Table]:
+        """Summed rows once for each target of their `rule_position`, as `shared` gives them."""
+        positions = table["rule_position"]
+        is_split = pc.fill_null(
+            pc.is_in(positions, pa.array(self.split_positions, pa.int64())), False
+        )
+        whole = table.filter(pc.invert(is_split))
+        keys = [position for position in self._targets if position not in self.split_positions]
+        place = pc.index_in(whole["rule_position"], pa.array(keys, pa.int64()))
+        for name in TARGET_KEYS:
+            values = (self._targets[position][0][name] for position in keys)
+            texts = [None if value is None else str(value) for value in values]
+            whole = whole.append_column(name, pa.array(texts, pa.string()).take(place))
+        yield whole
+        rows = table.filter(is_split).to_pylist()
+        shared = [
+            one for row in rows for one in self.shared(row, measures, position=row["rule_position"])
+        ]
+        if shared:
+            yield _text_keys(shared, whole.schema)
 
 
 class RunningShares:
@@ -114,6 +138,12 @@ def shared_parts(
         for index, target in enumerate(targets):
             own = {name: amounts[index] for name, amounts in parts.items()}
             yield {**row, **own, **target, "rows": 0 if index else row["rows"]}
+
+
+def _text_keys(rows: Sequence[Mapping[str, Any]], schema: pa.Schema) -> pa.Table:
+    """The rows as a table, with their project's id as text."""
+    texts = ({**row, "project_id": row["project_id"] and str(row["project_id"])} for row in rows)
+    return pa.Table.from_pylist(list(texts), schema=schema)
 
 
 def _keys(rule: RuleRecord) -> tuple[dict[str, Any], ...]:

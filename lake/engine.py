@@ -153,7 +153,11 @@ class _Duckdb:
     def write(self, expression: ibis.Table, path: Path) -> None:
         with _duckdb_words():
             self.connection.to_parquet(
-                expression, str(path), compression="zstd", compression_level=ZSTD_LEVEL
+                expression,
+                str(path),
+                compression="zstd",
+                compression_level=ZSTD_LEVEL,
+                preserve_order=False,  # of row groups: each core writes its own as it is full
             )
 
 

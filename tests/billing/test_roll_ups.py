@@ -16,6 +16,7 @@ from billing.checks import largest_remainder, verify
 from billing.columns import STORED_TYPES
 from billing.documents import cost_document
 from billing.expressions import DAILY_MEASURES, allocated, daily_costs, totals_by_currency
+from billing.models import DailyCost
 from billing.records import COST_COLUMNS, RuleCondition, RuleRecord, RuleTarget
 from billing.selectors import cost_by_day, costs_grouped
 from lake.engine import open_engine
@@ -231,6 +232,36 @@ def test_amounts_of_every_size_survive_the_whole_way():
 
     with localcontext(prec=100):
         assert total("billed") == sum((Decimal(text) for text in texts), Decimal(0))
+    assert verify(organisation().pk) == []
+
+
+@settings(max_examples=40, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@given(rows=st.lists(lines, min_size=1, max_size=60), wanted=rules)
+def test_tables_of_shares_hold_what_each_row_is_shared_into(settings, rows, wanted):
+    shares, measures = Shares(wanted), (*COST_COLUMNS, *DAILY_MEASURES)
+
+    with open_engine() as engine:
+        summed = engine.arrow(daily_costs(allocated(charges(engine, rows), wanted)))
+
+    by_table = [
+        row for table in shares.shared_tables(summed, measures) for row in table.to_pylist()
+    ]
+    by_row = [
+        {**part, "project_id": part["project_id"] and str(part["project_id"])}
+        for row in summed.to_pylist()
+        for part in shares.shared(row, measures, position=row["rule_position"])
+    ]
+    assert sorted(by_table, key=repr) == sorted(by_row, key=repr)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_words_of_any_kind_reach_the_roll_up_as_they_are():
+    words = ['a "quoted", word', "two\nlines", "\\N", "\\.", "a\tb", "NULL ", "é日本", "'", "\\"]
+
+    imported(focus_csv([in_month("2026-05", ServiceName=word) for word in words]))
+
+    stored = set(DailyCost.objects.values_list("service_name", flat=True))
+    assert stored == set(words)
     assert verify(organisation().pk) == []
 
 
