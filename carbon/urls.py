@@ -2,7 +2,7 @@
 
 from django.urls import URLPattern, URLResolver, path
 
-from carbon import api
+from carbon import api, remote_write_api
 from carbon.views import power as power_pages
 from carbon.views import pulls as pull_pages
 from carbon.views import sites as site_pages
@@ -30,6 +30,9 @@ urlpatterns: list[URLPattern | URLResolver] = [
 ]
 api_urlpatterns: list[URLPattern | URLResolver] = [
     path("power/batches", api.PowerBatchesView.as_view(), name="api_power_batches"),
+    path(
+        "prometheus/write", remote_write_api.RemoteWriteView.as_view(), name="api_prometheus_write"
+    ),
     path("projects/<slug:slug>/energy", api.ProjectEnergyView.as_view(), name="api_energy"),
     path(
         "projects/<slug:slug>/emissions", api.ProjectEmissionsView.as_view(), name="api_emissions"

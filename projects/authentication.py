@@ -1,5 +1,6 @@
 """How the REST API learns who calls: bearer tokens, and sessions under CSRF protection."""
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -37,16 +38,36 @@ def actor_of_token(text: str, ip: str | None) -> Actor:
     Raises:
         AuthenticationFailed: unknown, expired or revoked, or its maker may no longer sign in.
     """
+    token = _genuine(text)
+    if token is None or not _is_live(token):
+        raise exceptions.AuthenticationFailed(REFUSED)
+    _note_use(token)
+    return _actor(token, ip)
+
+
+def bearer_of(header: str) -> Actor | None:
+    """Whose token a header carries, even one that is expired or revoked and opens nothing.
+
+    It tells a site's people who is refused. Give nobody any right by it: it holds no scopes.
+    """
+    kind, _, text = header.partition(" ")
+    token = _genuine(text.strip()) if kind.lower() == "bearer" else None
+    return None if token is None else replace(_actor(token, None), scopes=frozenset())
+
+
+def _genuine(text: str) -> ApiToken | None:
+    """The token with this text, live or not."""
     parsed = tokens.parse(text)
     token = (
         ApiToken.objects.select_related("created_by").filter(pk=parsed.token_id).first()
         if parsed
         else None
     )
-    genuine = tokens.matches(text, token.secret_hash if token else NO_TOKEN_HASH)
-    if token is None or not genuine or not _is_live(token):
-        raise exceptions.AuthenticationFailed(REFUSED)
-    _note_use(token)
+    is_genuine = tokens.matches(text, token.secret_hash if token else NO_TOKEN_HASH)
+    return token if is_genuine else None
+
+
+def _actor(token: ApiToken, ip: str | None) -> Actor:
     return Actor(
         organisation_id=token.organisation_id,
         label=f"token {token.name}",
