@@ -3,6 +3,7 @@
 from decimal import Decimal
 from typing import Any
 
+from planning.carbon_budget import CarbonBudget, carbon_budget
 from planning.differences import InputDifference, LineDifference, LineState, PlanDifferences
 from planning.records import Burndown, BurndownDay, PlanRecord
 
@@ -145,7 +146,29 @@ def burndown_document(burndown: Burndown) -> dict[str, Any]:
         "measured_fraction": energy.measured_fraction,
         "scope_2_location_kgco2e": energy.scope_2_location_kgco2e,
         "estimate_at_completion": {"p10": None, "p50": None, "p90": None},
+        "carbon_budget": _carbon_document(carbon_budget(burndown)),
         "series": [_day_document(row) for row in burndown.days],
+    }
+
+
+def _carbon_document(budget: CarbonBudget | None) -> dict[str, Any] | None:
+    """The carbon budget and its burn-down, kgCO2e."""
+    if budget is None:
+        return None
+    return {
+        "budget_kgco2e": budget.budget_kgco2e,
+        "through": budget.through.isoformat() if budget.through else None,
+        "days_without": budget.days_without,
+        "emitted_kgco2e": budget.emitted_kgco2e,
+        "planned_to_date_kgco2e": budget.planned_to_date_kgco2e,
+        "energy_effect_kgco2e": budget.energy_effect_kgco2e,
+        "intensity_effect_kgco2e": budget.intensity_effect_kgco2e,
+        "end_kgco2e": {
+            "as_planned": budget.as_planned_kgco2e,
+            "at_rate_so_far": budget.at_rate_so_far_kgco2e,
+            "at_recent_rate": budget.at_recent_rate_kgco2e,
+        },
+        "used_up_on": budget.used_up_on.isoformat() if budget.used_up_on else None,
     }
 
 

@@ -5,6 +5,7 @@ from datetime import datetime
 
 from carbon.records import FactorUsed
 from carbon.words import kind_name, level_name
+from planning.carbon_budget import CarbonBudget, carbon_budget
 from planning.records import Burndown
 from planning.selectors import burndown_of
 from projects.access import Actor, projects_for
@@ -81,6 +82,11 @@ class ProjectPage:
     def factors(self) -> tuple[FactorRow, ...]:
         """The factors behind energy and carbon, in words."""
         return tuple(factor_row(factor) for factor in self.burndown.energy_and_emissions.factors)
+
+    @property
+    def carbon_budget(self) -> CarbonBudget | None:
+        """The plan's carbon budget and its burn-down."""
+        return carbon_budget(self.burndown)
 
     @property
     def cost_badge(self) -> str:
