@@ -1,8 +1,10 @@
 """What the schedule rings: close hours that are over, sweep old files. No rule lives here."""
 
 from celery import shared_task
+from django.utils import timezone
 
 from carbon.deliveries import sweep_files
+from carbon.intensity_feeds import ask_for_due_pulls
 from carbon.promql_pulls import enqueue_due
 from carbon.selectors import sites_with_open_hours
 from carbon.services import enqueue_all_open
@@ -24,3 +26,9 @@ def sweep() -> int:
 def pull_due_servers() -> int:
     """Enqueue a job for every Prometheus-like server that is to be asked."""
     return enqueue_due()
+
+
+@shared_task(name="carbon.pull_due_intensity")
+def pull_due_intensity() -> int:
+    """Enqueue a pull of every source of grid intensity that is due."""
+    return ask_for_due_pulls(timezone.now())

@@ -21,6 +21,8 @@ SCHEDULE = (
     Entry(name="pull power from servers", task="carbon.pull_due_servers", every_s=300.0),
     # A source says how often it is pulled; this looks whose time has come.
     Entry(name="pull due sources", task="billing.pull_due_sources", every_s=300.0),
+    # Grid intensity is told by the hour, and revised; a source that asked for rest gets it.
+    Entry(name="pull grid intensity", task="carbon.pull_due_intensity", every_s=1800.0),
     # A killed import leaves files that no row refers to; they go after an hour.
     Entry(name="sweep the lake", task="billing.sweep_lake", every_s=3600.0),
     # List prices change seldom: once a week is often enough to notice.

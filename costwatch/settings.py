@@ -189,9 +189,13 @@ JOB_KINDS = {
     "billing.test_source": "billing.services:test_source",
     "carbon.store_power_delivery": "carbon.services:store_power_delivery",
     "carbon.close_hours": "carbon.services:close_hours_job",
+    "carbon.pull_intensity": "carbon.intensity_feeds:pull_intensity",
     "carbon.pull_promql": "carbon.promql_pulls:pull_promql_job",
     "carbon.book_readings": "carbon.booking:book_readings_job",
 }
+
+# Who seals the stored credentials of a room anew: "module:function" giving how many it did.
+SECRET_STORES = ["billing.services:rotate_secrets", "carbon.intensity_sources:rotate_secrets"]
 
 # --- data
 DATABASES = {"default": database_from_url(env_str("DATABASE_URL", "postgresql:///costwatch"))}

@@ -73,6 +73,15 @@ def open_sealed(sealed: str, *, owner: str) -> dict[str, str]:
     return {str(name): str(value) for name, value in document["fields"].items()}
 
 
+def sealed_by_first(sealed: str) -> bool:
+    """Whether the newest key sealed it, so that no older one is needed for it."""
+    try:
+        Fernet(keys()[0]).decrypt(sealed.encode())
+    except InvalidToken:
+        return False
+    return True
+
+
 def add_key_to_file() -> str:
     """Put a new key before those of the key file; return its id.
 

@@ -2,9 +2,11 @@
 
 from typing import Any
 
+from django.conf import settings
 from django.core.management.base import CommandError, CommandParser
+from django.db import transaction
+from django.utils.module_loading import import_string
 
-from billing.services import rotate_secrets
 from projects.sealing import SealingError, add_key_to_file, first_key_id
 from ui.console import JsonCommand
 
@@ -24,10 +26,16 @@ class Command(JsonCommand):
         try:
             if options["new_key"]:
                 add_key_to_file()
-            count, newest = rotate_secrets(), first_key_id()
+            count, newest = _rotate_all(), first_key_id()
         except SealingError as error:
             raise CommandError(str(error)) from error
         self.emit(
             {"sealed_anew": count, "key_id": newest},
             f"{count} credentials sealed anew by key {newest}.",
         )
+
+
+def _rotate_all() -> int:
+    """Let every room that stores credentials seal its own anew, all of them or none."""
+    with transaction.atomic():
+        return sum(import_string(path.replace(":", "."))() for path in settings.SECRET_STORES)
