@@ -12,6 +12,7 @@ from carbon.models.books import (
     SiteBoundary,
 )
 from carbon.models.energy import (
+    DeviceUseHour,
     EnergyHour,
     HourlyFactor,
     OpenHours,
@@ -47,6 +48,7 @@ from carbon.models.senders import (
 __all__ = [
     "CounterReading",
     "DeviceNow",
+    "DeviceUseHour",
     "EmbodiedAsset",
     "EmissionEntry",
     "EnergyHour",

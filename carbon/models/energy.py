@@ -136,3 +136,40 @@ class HourlyFactor(models.Model):
 
     def __str__(self) -> str:
         return f"{self.kind} {self.value:g} {self.start:%Y-%m-%dT%H}"
+
+
+class DeviceUseHour(models.Model):
+    """How a device spent the energy of an hour, where power and utilisation were read together.
+
+    Shares of what was seen, not of the hour; recomputed with the hour, disposable.
+    """
+
+    pk = models.CompositePrimaryKey("device_id", "hour")
+    organisation_id = models.UUIDField()
+    site_id = models.UUIDField()
+    device = models.ForeignKey(
+        "runs.Device",
+        on_delete=models.CASCADE,
+        related_name="+",
+        db_constraint=False,
+        db_index=False,
+    )
+    hour = models.DateTimeField()
+    sender_id = models.IntegerField()
+    seen_s = models.FloatField()
+    seen_j = models.FloatField()
+    idle_s = models.FloatField()
+    idle_j = models.FloatField()
+    throttled_s = models.FloatField()
+    throttled_j = models.FloatField()
+    capped_s = models.FloatField()
+    capped_j = models.FloatField()
+    busy_fraction = models.FloatField(null=True)  # mean utilisation
+    sm_clock_hz = models.FloatField(null=True)  # mean
+    power_limit_w = models.FloatField(null=True)  # the lowest of the hour
+
+    class Meta:
+        indexes = [models.Index(fields=["site_id", "hour"], name="use_hours_of_site")]
+
+    def __str__(self) -> str:
+        return f"{self.device_id} {self.hour:%Y-%m-%dT%H}"
