@@ -1,17 +1,20 @@
 """Reads of energy and emissions, by day and in sum, as known now or then; intake."""
 
 from collections.abc import Mapping
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Count, QuerySet, Sum
+from django.db.models import Count, Max, Min, Q, QuerySet, Sum
 from django.db.models.functions import TruncDate
 from django.utils import timezone
 
+from carbon.boundaries import SCOPE_2_COLOCATION
+from carbon.entry_queries import current_entries, entries_between
+from carbon.factors_named import factors_named
+from carbon.market_selectors import MarketSum, added_up, market_by_day
 from carbon.models import (
     EmissionEntry,
-    FactorSet,
     OpenHours,
     PowerDelivery,
     QuarantinedPower,
@@ -21,15 +24,27 @@ from carbon.records import (
     EmissionDay,
     EmissionSummary,
     EnergyDay,
-    FactorUsed,
+    ScopeSum,
 )
 from formulae.units import kwh_from_millijoule
 
+__all__ = [
+    "current_entries",
+    "deliveries",
+    "emissions_by_day",
+    "emissions_summary",
+    "energy_by_day",
+    "quarantine_by_reason",
+    "sites_with_open_hours",
+]
 UNKNOWABLE = (
     "it_energy_kwh",
     "facility_energy_kwh",
     "scope_2_location_kgco2e",
-    "scope_2_market_kgco2e",
+    "upstream_kgco2e",
+    "embodied_kgco2e",
+    "water_on_site_l",
+    "water_source_l",
 )
 _SUMS = {
     "energy": Sum("accelerator_energy_millijoule"),
@@ -43,35 +58,7 @@ _SUMS = {
     **{f"known_{name}": Count(name) for name in UNKNOWABLE},
 }
 
-
-def current_entries(as_of: datetime | None = None) -> QuerySet[EmissionEntry]:
-    """The entries that hold (at `as_of`): neither reversed by then, nor themselves reversals."""
-    entries = EmissionEntry.objects.filter(reverses__isnull=True)
-    if as_of is None:
-        return entries.filter(reversal__isnull=True)
-    return entries.filter(posted_at__lte=as_of).exclude(reversal__posted_at__lte=as_of)
-
-
-def _entries(  # noqa: PLR0913 - what the selectors below are asked
-    organisation_id: UUID,
-    project_id: UUID | None,
-    *,
-    site_id: UUID | None,
-    start_on: date | None,
-    end_on: date | None,
-    as_of: datetime | None,
-) -> QuerySet[EmissionEntry]:
-    """The entries of [start_on, end_on) that hold; of everybody and nobody without a project."""
-    found = current_entries(as_of).filter(organisation_id=organisation_id)
-    if project_id is not None:
-        found = found.filter(project_id=project_id)
-    if site_id is not None:
-        found = found.filter(site_id=site_id)
-    if start_on is not None:
-        found = found.filter(hour__gte=datetime.combine(start_on, time(), UTC))
-    if end_on is not None:
-        found = found.filter(hour__lt=datetime.combine(end_on, time(), UTC))
-    return found
+_SEEN = Q(covered_microsecond__gt=0)
 
 
 def _known(row: Mapping[str, Any], name: str) -> float | None:
@@ -107,7 +94,7 @@ def energy_by_day(  # noqa: PLR0913 - the contract with other rooms
 
     Without a project, of the whole organisation or site, what no project used included.
     """
-    entries = _entries(
+    entries = entries_between(
         organisation_id,
         project_id,
         site_id=site_id,
@@ -140,7 +127,7 @@ def emissions_by_day(  # noqa: PLR0913 - the contract with other rooms
     as_of: datetime | None = None,
 ) -> list[EmissionDay]:
     """Emissions of each UTC day in [start_on, end_on) that has entries."""
-    entries = _entries(
+    entries = entries_between(
         organisation_id,
         project_id,
         site_id=site_id,
@@ -148,13 +135,19 @@ def emissions_by_day(  # noqa: PLR0913 - the contract with other rooms
         end_on=end_on,
         as_of=as_of,
     )
+    market = market_by_day(organisation_id, entries, as_of=as_of)
     return [
         EmissionDay(
             day=row["day"],
             facility_energy_kwh=_known(row, "facility_energy_kwh"),
             scope_2_location_kgco2e=_known(row, "scope_2_location_kgco2e"),
-            scope_2_market_kgco2e=_known(row, "scope_2_market_kgco2e"),
+            scope_2_market_kgco2e=market.get(row["day"], MarketSum()).annual_kgco2e,
+            scope_2_market_hourly_kgco2e=market.get(row["day"], MarketSum()).hourly_kgco2e,
             coverage_fraction=_coverage(row),
+            upstream_kgco2e=_known(row, "upstream_kgco2e"),
+            embodied_kgco2e=_known(row, "embodied_kgco2e"),
+            water_on_site_l=_known(row, "water_on_site_l"),
+            water_source_l=_known(row, "water_source_l"),
         )
         for row in _by_day(entries)
     ]
@@ -170,7 +163,7 @@ def emissions_summary(  # noqa: PLR0913 - the contract with other rooms
     as_of: datetime | None = None,
 ) -> EmissionSummary:
     """Energy and emissions in sum, with every factor in them; unknown is None."""
-    entries = _entries(
+    entries = entries_between(
         organisation_id,
         project_id,
         site_id=site_id,
@@ -178,46 +171,64 @@ def emissions_summary(  # noqa: PLR0913 - the contract with other rooms
         end_on=end_on,
         as_of=as_of,
     )
-    row = entries.aggregate(**_SUMS)
-    days = _by_day(entries.filter(covered_microsecond__gt=0)) if row["entries"] else []
-    bases = entries.exclude(market_basis="").values_list("market_basis", flat=True).distinct()
+    row = entries.aggregate(
+        **_SUMS, first=Min("hour", filter=_SEEN), last=Max("hour", filter=_SEEN)
+    )
+    market = added_up(market_by_day(organisation_id, entries, as_of=as_of).values())
+    on_site_l, source_l = (_known(row, name) for name in ("water_on_site_l", "water_source_l"))
     return EmissionSummary(
-        start_on=start_on or (days[0]["day"] if days else None),
-        end_on=end_on or (days[-1]["day"] + timedelta(days=1) if days else None),
+        start_on=start_on or _day(row["first"]),
+        end_on=end_on or _day(row["last"], after=1),
         accelerator_energy_kwh=kwh_from_millijoule(int(row["energy"])) if row["entries"] else None,
         it_energy_kwh=_known(row, "it_energy_kwh"),
         facility_energy_kwh=_known(row, "facility_energy_kwh"),
         scope_2_location_kgco2e=_known(row, "scope_2_location_kgco2e"),
-        scope_2_market_kgco2e=_known(row, "scope_2_market_kgco2e"),
-        market_basis=tuple(sorted(bases)),
+        scope_2_market_kgco2e=market.annual_kgco2e if market else None,
+        scope_2_market_hourly_kgco2e=market.hourly_kgco2e if market else None,
+        contracted_kwh=market.contracted_kwh if market else None,
+        contracted_hourly_kwh=market.contracted_hourly_kwh if market else None,
+        market_basis=tuple(sorted(market.bases)) if market else (),
         coverage_fraction=_coverage(row),
         measured_fraction=_share(row, "measured"),
         spread_fraction=_share(row, "spread"),
         estimated_fraction=_share(row, "estimated"),
-        factors=_factors(entries),
+        factors=factors_named(entries),
+        upstream_kgco2e=_known(row, "upstream_kgco2e"),
+        embodied_kgco2e=_known(row, "embodied_kgco2e"),
+        water_on_site_l=on_site_l,
+        water_source_l=source_l,
+        water_l=None if on_site_l is None or source_l is None else on_site_l + source_l,
+        scopes=_scopes(entries),
     )
 
 
-def _factors(entries: QuerySet[EmissionEntry]) -> tuple[FactorUsed, ...]:
-    """The distinct factors of these entries, by kind and id."""
-    ids = entries.values_list("factor_set_id", flat=True).distinct()
-    documents = FactorSet.objects.filter(pk__in=list(ids)).values_list("factors", flat=True)
-    found = {one["id"]: one for factors in documents for one in factors}
-    used = [
-        FactorUsed(
-            factor_id=one["id"],
-            kind=one["kind"],
-            value=one["value"],
-            unit=one["unit"],
-            year=one["year"],
-            source=one["source"],
-            level=one["level"],
-            basis=one["basis"],
-            version=one["version"],
+def _day(hour: datetime | None, *, after: int = 0) -> date | None:
+    return None if hour is None else hour.astimezone(UTC).date() + timedelta(days=after)
+
+
+def _scopes(entries: QuerySet[EmissionEntry]) -> tuple[ScopeSum, ...]:
+    """Energy and emissions by the scope that each site's boundary puts them into."""
+    rows = entries.values("scope_category").annotate(**_SUMS).order_by("scope_category")
+    return tuple(
+        ScopeSum(
+            scope_category=row["scope_category"],
+            facility_energy_kwh=_known(row, "facility_energy_kwh"),
+            location_kgco2e=_known(row, "scope_2_location_kgco2e"),
+            upstream_kgco2e=_known(row, "upstream_kgco2e"),
+            embodied_kgco2e=_known(row, "embodied_kgco2e"),
+            overhead_energy_kwh=_overhead_kwh(row),
         )
-        for one in found.values()
-    ]
-    return tuple(sorted(used, key=lambda one: (one.kind, one.version, one.factor_id)))
+        for row in rows
+    )
+
+
+def _overhead_kwh(row: Mapping[str, Any]) -> float | None:
+    """Cooling and losses of a rented hall; None elsewhere, and where unknown."""
+    facility_kwh, it_kwh = (_known(row, name) for name in ("facility_energy_kwh", "it_energy_kwh"))
+    is_rented = row["scope_category"] == SCOPE_2_COLOCATION
+    if not is_rented or facility_kwh is None or it_kwh is None:
+        return None
+    return facility_kwh - it_kwh
 
 
 def deliveries(

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from django.utils.translation import gettext as _
 
-from carbon.posting import factors_by_day
+from carbon.factor_chains import factors_by_day
 from carbon.records import DatedFactor, EmissionSummary, EnergyDay, FactorUsed
 from carbon.selectors import emissions_summary
 from carbon.site_factors import ALWAYS, dated_factors
