@@ -1,53 +1,52 @@
 """Checks of energy and emissions: recomputed from the readings in pure Python; changes nothing."""
 
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from itertools import groupby, pairwise
 from uuid import UUID
 
-from django.db.models.functions import TruncDate
-
 from audit.records import Finding
+from carbon.entry_checks import verify_embodied, verify_entries, verify_factors, verify_scopes
+from carbon.entry_queries import current_entries
+from carbon.market_checks import verify_locks, verify_market
 from carbon.models import (
-    EmissionEntry,
     EnergyHour,
-    FactorSet,
     MeteredInterval,
     OpenHours,
     PowerSample,
 )
-from carbon.posting import factors_by_day
-from carbon.selectors import current_entries
 from carbon.site_factors import dated_factors, max_gap_s
 from formulae.allocation import split_integer
-from formulae.emissions import operational_kgco2e
 from formulae.energy import (
     EnergyInterval,
-    facility_energy_kwh,
     integrate_power,
-    it_energy_kwh,
     split_energy_by_hour,
 )
 from formulae.periods import Period
-from formulae.units import kwh_from_millijoule
 from runs.records import AssignmentRecord, SiteRecord
 from runs.selectors import assignments_of_site, devices_of, sites
 
 HOUR = timedelta(hours=1)
 MICROSECOND = timedelta(microseconds=1)
-RELATIVE_TOLERANCE = 1e-12
 OwnerHour = tuple[datetime, UUID | None, UUID | None]
 Hours = dict[datetime, tuple[int, int]]  # hour -> millijoules, covered microseconds
 
 
 def verify(organisation_id: UUID) -> tuple[Finding, ...]:
     """What differs between the books and an independent computation from the readings."""
-    return tuple(
-        finding
-        for site in sites(organisation_id)
-        for check in (verify_hours, verify_entries, verify_sums, verify_owners, verify_factors)
-        for finding in check(site)
+    of_sites = (
+        verify_hours,
+        verify_entries,
+        verify_embodied,
+        verify_scopes,
+        verify_sums,
+        verify_owners,
+        verify_factors,
     )
+    found = [
+        finding for site in sites(organisation_id) for check in of_sites for finding in check(site)
+    ]
+    return (*found, *verify_market(organisation_id), *verify_locks(organisation_id))
 
 
 def verify_hours(site: SiteRecord) -> Iterator[Finding]:
@@ -134,39 +133,6 @@ def _outside(
                 yield EnergyInterval(period=piece, energy_millijoule=energy)
 
 
-def verify_entries(site: SiteRecord) -> Iterator[Finding]:
-    """The boundaries and emissions of each entry against its own energy and factors."""
-    entries = EmissionEntry.objects.filter(site_id=site.site_id, reverses__isnull=True)
-    for row in entries.select_related("factor_set").iterator(chunk_size=2_000):
-        factors = row.factor_set
-        it_kwh = it_energy_kwh(
-            kwh_from_millijoule(row.accelerator_energy_millijoule), factors.host_factor
-        )
-        facility_kwh = facility_energy_kwh(it_kwh, factors.pue)
-        emitted_kgco2e = operational_kgco2e(facility_kwh, factors.grid_g_per_kwh)
-        # Without instruments the market-based figure is the grid's own average.
-        expected = (it_kwh, facility_kwh, emitted_kgco2e, emitted_kgco2e)
-        found = (
-            row.it_energy_kwh,
-            row.facility_energy_kwh,
-            row.scope_2_location_kgco2e,
-            row.scope_2_market_kgco2e,
-        )
-        if not all(_alike(one, other) for one, other in zip(expected, found, strict=True)):
-            yield Finding(
-                code="emission_entry",
-                where=f"{site.slug}, entry {row.pk}, {row.hour.isoformat()}",
-                expected=str(expected),
-                found=str(found),
-            )
-
-
-def _alike(expected: float | None, found: float | None) -> bool:
-    if expected is None or found is None:
-        return expected is found
-    return abs(expected - found) <= RELATIVE_TOLERANCE * max(abs(expected), abs(found))
-
-
 def verify_sums(site: SiteRecord) -> Iterator[Finding]:
     """Each hour's entries, over all owners, against the site's device-hours."""
     entries = current_entries().filter(site_id=site.site_id).order_by("hour")
@@ -240,22 +206,3 @@ def _shares(
             parts.append((high - low) // MICROSECOND)
     free = HOUR // MICROSECOND - sum(parts)
     return ([*owners, (None, None)], [*parts, free]) if free else (owners, parts)
-
-
-def verify_factors(site: SiteRecord) -> Iterator[Finding]:
-    """The factors that entries were made with against those that hold for their day."""
-    entries = current_entries().filter(site_id=site.site_id)
-    days = entries.annotate(day=TruncDate("hour", tzinfo=UTC))
-    made_with = set(days.values_list("day", "factor_set_id").distinct())
-    sets = FactorSet.objects.in_bulk({factor_set_id for _day, factor_set_id in made_with})
-    holding = factors_by_day(site, {day for day, _factor_set_id in made_with})
-    for day, factor_set_id in sorted(made_with):
-        expected = [factor.as_json() for factor in holding[day].named]
-        found = sets[factor_set_id].factors
-        if found != expected:
-            yield Finding(
-                code="emission_factors",
-                where=f"{site.slug}, {day}",
-                expected=", ".join(f"{one['id']} {one['value']}" for one in expected),
-                found=", ".join(f"{one['id']} {one['value']}" for one in found),
-            )

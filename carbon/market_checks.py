@@ -1,0 +1,146 @@
+"""Checks of market-based figures and of locked periods, computed another way; changes nothing."""
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from fractions import Fraction
+from itertools import groupby
+from uuid import UUID
+
+from audit.records import Finding
+from carbon.entry_queries import current_entries
+from carbon.instrument_reads import Contract, contracts_of
+from carbon.locks import active_locks, fingerprint
+from carbon.market_selectors import added_up, market_by_day
+from carbon.models import InstrumentHour, Restatement
+
+HOUR = timedelta(hours=1)
+RELATIVE_TOLERANCE = Fraction(1, 10**9)
+Hours = dict[datetime, Fraction]
+
+
+def verify_market(organisation_id: UUID) -> Iterator[Finding]:
+    """Each market and year with contracts, matched again in exact fractions."""
+    contracts = [one for one in contracts_of(organisation_id) if one.is_eligible]
+    for zone, year in sorted({(one.market_zone, year) for one in contracts for year in one.years}):
+        start = datetime(year, 1, 1, tzinfo=UTC)
+        end = datetime(year + 1, 1, 1, tzinfo=UTC)
+        rows = current_entries().filter(
+            organisation_id=organisation_id, market_zone=zone, hour__gte=start, hour__lt=end
+        )
+        whole = added_up(market_by_day(organisation_id, rows).values())
+        amounts = rows.values_list("hour", "facility_energy_kwh", "scope_2_market_kgco2e")
+        entries = [
+            (hour, energy, kg)
+            for hour, energy, kg in amounts.order_by("hour")
+            if energy is not None and kg is not None
+        ]
+        if whole is None or len(entries) < len(rows):
+            continue  # what is unknown stays unknown: nothing to compute again
+        named = [one for one in contracts if one.market_zone == zone and year in one.years]
+        found = (whole.annual_kgco2e, whole.hourly_kgco2e)
+        for method, booked in zip(("annual", "hourly"), found, strict=True):
+            expected = _matched_kgco2e(entries, named, by_the_hour=method == "hourly")
+            if booked is None or not _near(expected, Fraction(booked)):
+                yield Finding(
+                    code="market_based",
+                    where=f"{zone}, {year}, {method} matching",
+                    expected=f"{float(expected)} kgCO2e",
+                    found=f"{booked} kgCO2e",
+                )
+
+
+def _near(expected: Fraction, found: Fraction) -> bool:
+    return abs(expected - found) <= RELATIVE_TOLERANCE * max(abs(expected), Fraction(1))
+
+
+def _matched_kgco2e(
+    entries: Sequence[tuple[datetime, float, float]],
+    contracts: Sequence[Contract],
+    *,
+    by_the_hour: bool,
+) -> Fraction:
+    """Emissions of a market's year: each contract takes from what is open, in its own hours."""
+    energy: Hours = {}
+    uncontracted: Hours = {}
+    for hour, rows in groupby(entries, key=lambda row: row[0]):
+        held = list(rows)
+        energy[hour] = sum((Fraction(row[1]) for row in held), Fraction(0))
+        uncontracted[hour] = sum((Fraction(row[2]) for row in held), Fraction(0))
+    left = dict(energy)
+    conveyed = Fraction(0)
+    for one in contracts:
+        taken = _taken(one, left, by_the_hour=by_the_hour)
+        conveyed += sum(taken.values(), Fraction(0)) * Fraction(one.g_per_kwh) / 1_000
+        for hour, part in taken.items():
+            left[hour] -= part
+    rest = sum(
+        (uncontracted[hour] * left[hour] / energy[hour] for hour in energy if energy[hour]),
+        Fraction(0),
+    )
+    return conveyed + rest
+
+
+def _taken(one: Contract, left: Hours, *, by_the_hour: bool) -> Hours:
+    """What a contract covers of each open hour."""
+    own = {
+        hour: open_ for hour, open_ in left.items() if one.start < hour + HOUR and hour < one.end
+    }
+    profile = _profile(one)
+    if one.energy_kwh is None and profile is None:
+        return own
+    year = next(iter(left)).year if left else 0
+    if by_the_hour:
+        return {hour: min(open_, _delivered(one, hour, profile)) for hour, open_ in own.items()}
+    supply = _supply(one, year, profile)
+    whole = sum(own.values(), Fraction(0))
+    share = min(Fraction(1), supply / whole) if whole else Fraction(0)
+    return {hour: open_ * share for hour, open_ in own.items()}
+
+
+def _profile(one: Contract) -> Hours | None:
+    rows = InstrumentHour.objects.filter(instrument_id=one.instrument_id)
+    found = {hour: Fraction(energy) for hour, energy in rows.values_list("hour", "energy_kwh")}
+    return found or None
+
+
+def _life_h(one: Contract) -> int:
+    """The hours that a contract touches, whole ones."""
+    first = one.start.replace(minute=0, second=0, microsecond=0)
+    hours, rest = divmod(one.end - first, HOUR)
+    return hours + bool(rest)
+
+
+def _delivered(one: Contract, hour: datetime, profile: Hours | None) -> Fraction:
+    if profile is not None:
+        return profile.get(hour, Fraction(0))
+    return Fraction(one.energy_kwh or 0) / _life_h(one)
+
+
+def _supply(one: Contract, year: int, profile: Hours | None) -> Fraction:
+    """What a contract brings in a calendar year."""
+    if profile is not None:
+        own = (energy for hour, energy in profile.items() if hour.astimezone(UTC).year == year)
+        return sum(own, Fraction(0))
+    first = one.start.replace(minute=0, second=0, microsecond=0)
+    count = sum((first + step * HOUR).astimezone(UTC).year == year for step in range(_life_h(one)))
+    return Fraction(one.energy_kwh or 0) * count / _life_h(one)
+
+
+def verify_locks(organisation_id: UUID) -> Iterator[Finding]:
+    """Locked periods hold what was signed off, but for what somebody has released since."""
+    for lock in active_locks(organisation_id):
+        now = fingerprint(organisation_id, lock.start, lock.end)
+        released = Restatement.objects.filter(
+            organisation_id=organisation_id,
+            state=Restatement.State.POSTED,
+            decided_at__gte=lock.approved_at,
+            start__lt=lock.end,
+            end__gt=lock.start,
+        )
+        if now.digest != lock.digest and not released.exists():
+            yield Finding(
+                code="period_lock",
+                where=f"{lock}",
+                expected=f"{lock.totals.get('entries')} entries, {lock.digest[:16]}",
+                found=f"{now.entries} entries, {now.digest[:16]}",
+            )
