@@ -173,10 +173,10 @@ def _contracted(
     for row in rows:
         hour = row["hour"].astimezone(UTC)
         key = (row["market_zone"], hour.year)
-        yield hour.date(), _share(row, years[key], kinds[key])
+        yield hour.date(), share_of_hour(row, years[key], kinds[key])
 
 
-def _share(row: Mapping[str, object], year: MatchedYear, kinds: Iterable[str]) -> MarketSum:
+def share_of_hour(row: Mapping[str, object], year: MatchedYear, kinds: Iterable[str]) -> MarketSum:
     """One hour of some owners: their share of the market's hour."""
     hour, energy_kwh = row["hour"], row["kwh"]
     if row["counted"] != row["count"] or not isinstance(energy_kwh, float):
