@@ -1,6 +1,7 @@
 """Posts emission entries: what changed reverses and reposts; a locked period holds it instead."""
 
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, time
 from typing import Any, Final
@@ -58,15 +59,25 @@ class _Differences:
     def changes_by_day(self) -> dict[datetime, Change]:
         """All changes, first postings too, by UTC day."""
         hours = {row.hour for row in (*self.outdated, *self.fresh)}
-        found = {}
-        for day in sorted({_midnight(hour) for hour in hours}):
-            of_day = {hour for hour in hours if _midnight(hour) == day}
-            found[day] = Change(
-                before=of_hours(self.current.values(), of_day),
-                after=of_hours(self.wanted.values(), of_day),
-                moves=sum(row.hour in of_day for row in (*self.outdated, *self.fresh)),
+        before, after, moves = (
+            _by_day(row for row in rows if row.hour in hours)
+            for rows in (
+                self.current.values(),
+                self.wanted.values(),
+                (*self.outdated, *self.fresh),
             )
-        return found
+        )
+        return {
+            day: Change(before=before[day], after=after[day], moves=len(moves[day]))
+            for day in sorted(moves)
+        }
+
+
+def _by_day(rows: Iterable[EmissionEntry]) -> Mapping[datetime, list[EmissionEntry]]:
+    found: defaultdict[datetime, list[EmissionEntry]] = defaultdict(list)
+    for row in rows:
+        found[datetime.combine(row.hour.astimezone(UTC).date(), time(), UTC)].append(row)
+    return found
 
 
 def post_hours(
@@ -84,6 +95,7 @@ def post_hours(
     What would change a locked period is held until somebody releases it. Says how many entries are
     new.
     """
+    asked = (start, end)
     before, after = _neighbours(site.site_id, start, end)
     start, end = start if before is None else before, end if after is None else after
     spans = locked_spans(site.organisation_id, instant_of(start), instant_of(end))
@@ -98,11 +110,10 @@ def post_hours(
             to_end=after is not None,
         ),
     )
-    if release is None:
-        held = found.within(spans, inside=True)
-        found = found.within(spans, inside=False) if spans else found
-    else:
-        held = found.within((), inside=True)
+    if release is not None:  # of what was asked for, not of a locked period next to it
+        spans = tuple(one for one in spans if not (asked[0] <= one[0] and one[1] <= asked[1]))
+    held = found.within(spans, inside=True)
+    found = found.within(spans, inside=False) if spans else found
     hold(
         site,
         held.changes_by_day(),
@@ -206,7 +217,3 @@ def _on_the_books(owned: Sequence[OwnedHour], *, from_start: bool, to_end: bool)
     return [
         one for one in owned if (from_start or one.hour >= first) and (to_end or one.hour <= last)
     ]
-
-
-def _midnight(hour: datetime) -> datetime:
-    return datetime.combine(hour.astimezone(UTC).date(), time(), UTC)
