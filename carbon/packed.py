@@ -28,6 +28,7 @@ MEASURES: Final = (  # the fields of a UseReading
 MAX_UNPACKED_BYTES: Final = 256 << 20
 _HEAD: Final = struct.Struct("<4sII")  # magic, bytes of the head, bytes of everything unpacked
 _LEVEL: Final = 1
+_INDEXES: Final = {"device": "devices", "node": "names"}  # column: what it is an index into
 
 Device = npt.NDArray[np.int32]
 Ints = npt.NDArray[np.int64]
@@ -290,9 +291,17 @@ def _read_columns(head: _Head, plain: bytes, offset: int) -> dict[str, Any]:
             raise PackedBodyError(f"the column {name} of a packed body has another length")
         columns[name] = np.frombuffer(plain, dtype=dtype, count=count, offset=offset)
         offset = end
+        bound = _INDEXES.get(name.partition(".")[2])
+        if bound and count:
+            _refuse_beyond(columns[name], len(getattr(head, bound)), name)
     if offset != len(plain):
         raise PackedBodyError(f"{len(plain) - offset} bytes follow the columns of a packed body")
     return columns
+
+
+def _refuse_beyond(index: npt.NDArray[Any], length: int, name: str) -> None:
+    if int(index.min()) < 0 or int(index.max()) >= length:
+        raise PackedBodyError(f"the column {name} of a packed body names what is not there")
 
 
 def _brought(head: _Head, columns: dict[str, Any]) -> Brought:

@@ -3,6 +3,7 @@
 from celery import shared_task
 from django.utils import timezone
 
+from carbon.booking import enqueue_all_waiting
 from carbon.deliveries import sweep_files
 from carbon.intensity_feeds import ask_for_due_pulls
 from carbon.promql_pulls import enqueue_due
@@ -14,6 +15,12 @@ from carbon.services import enqueue_all_open
 def close_open_hours() -> int:
     """Enqueue a closing job for every site with hours that are over and not closed."""
     return enqueue_all_open(sites_with_open_hours())
+
+
+@shared_task(name="carbon.book_waiting")
+def book_waiting() -> int:
+    """Ask workers to book what waits at sites, whoever forgot to ring."""
+    return enqueue_all_waiting()
 
 
 @shared_task(name="carbon.sweep_files")

@@ -15,6 +15,8 @@ class Entry:
 SCHEDULE = (
     # Whatever a lost message or a killed worker left behind is rung again.
     Entry(name="ring waiting jobs", task="jobs.ring", every_s=10.0),
+    # What doors stored is booked even when the ring for it was lost.
+    Entry(name="book waiting readings", task="carbon.book_waiting", every_s=10.0),
     # Hours that are over are closed even when no further sample of their site arrives.
     Entry(name="close hours of energy", task="carbon.close_open_hours", every_s=300.0),
     # Prometheus-like servers are asked for energy and power.

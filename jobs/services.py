@@ -23,6 +23,7 @@ __all__ = [
     "LeaseLost",
     "PermanentJobError",
     "enqueue",
+    "forget_succeeded",
     "note_worker_lost",
     "ring_waiting",
     "run_job",
@@ -103,6 +104,19 @@ def _insert_once(wish: Job) -> Job:
 
 def _ring(job_id: UUID) -> None:
     DOORBELL.ring(job_id, expires_s=MESSAGE_LIVES_S)
+
+
+def forget_succeeded(
+    *, organisation_id: UUID, kind: str, dedupe_key: str, older: timedelta = timedelta(hours=1)
+) -> None:
+    """Delete jobs of one key that ended well some time ago: for work that is rung all day long."""
+    Job.objects.filter(
+        organisation_id=organisation_id,
+        kind=kind,
+        dedupe_key=dedupe_key,
+        state=Job.State.SUCCEEDED,
+        finished_at__lt=Now() - older,
+    ).delete()
 
 
 def run_job(job_id: UUID, *, holder: str = "inline") -> None:

@@ -1,0 +1,174 @@
+"""Books what doors stored: waiting bodies become readings, all of one round in one transaction.
+
+A repeat changes nothing, what cannot be true or contradicts is set aside, and the bodies go in the
+transaction that stores their readings: one that fails leaves everything as it was.
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Final
+from uuid import UUID
+
+import structlog
+from django.db import connection, transaction
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from carbon.booked_rows import Round, checked, mark_contradictions
+from carbon.device_now import keep_newest
+from carbon.doors import BOOKING, enqueue_booking
+from carbon.intake import lock_site
+from carbon.models import IntakeBody
+from carbon.reopening import reopen
+from carbon.sender_counts import count as count_senders
+from carbon.sightings import end_silent_jobs, note_jobs
+from carbon.storing import COUNTERS, NODES, POWER, USE, Columns, Table, store
+from carbon.waiting import Waiting, read_waiting
+from jobs import services as jobs
+from jobs.records import JobContext, PermanentJobError
+from runs.records import SiteRecord
+from runs.selectors import site_by_id
+
+log = structlog.get_logger(__name__)
+LIMIT_ROWS: Final = 400_000  # of one transaction: some seconds, some 100 MB
+LONGEST_JOB_S: Final = 120.0  # then another job goes on, so that nobody else starves
+TIDY_EVERY_S: Final = 60.0
+_tidied: dict[UUID, float] = {}
+TABLES: Final = (("power", POWER), ("counters", COUNTERS), ("use", USE), ("nodes", NODES))
+
+
+@dataclass(slots=True)
+class Booked:
+    """What a round has done."""
+
+    bodies: int = 0
+    rows: int = 0
+    stored: int = 0
+    rejected: int = 0
+    last_id: int = 0
+    reasons: dict[str, int] = field(default_factory=dict)
+
+    def add(self, other: "Booked") -> None:
+        """Count another round."""
+        self.bodies += other.bodies
+        self.rows += other.rows
+        self.stored += other.stored
+        self.rejected += other.rejected
+        self.last_id = other.last_id
+        for reason, rows in other.reasons.items():
+            self.reasons[reason] = self.reasons.get(reason, 0) + rows
+
+
+def book_site(
+    site: SiteRecord,
+    *,
+    now: datetime,
+    limit_rows: int = LIMIT_ROWS,
+    after_id: int = 0,
+    before_commit: Callable[[], None] | None = None,
+) -> Booked:
+    """Book the oldest bodies that wait at a site, about `limit_rows` readings, in one transaction.
+
+    `before_commit` may refuse to publish. A body that cannot be read stays, and its sender says so.
+    """
+    with transaction.atomic():
+        lock_site(site.site_id)
+        waiting = read_waiting(site.site_id, after_id=after_id, limit_rows=limit_rows)
+        booked = _book(site, waiting, now=now)
+        if before_commit is not None:
+            before_commit()
+    return booked
+
+
+def _book(site: SiteRecord, waiting: Waiting, *, now: datetime) -> Booked:
+    """Store everything that one round holds, in the caller's transaction."""
+    booked = Booked(last_id=waiting.last_id)
+    round_ = checked(site, waiting) if waiting.body_ids else None
+    if round_ is not None:
+        for name, table in TABLES:
+            _store(site, round_, name, table)
+        reopen(site, round_, now=now)
+        keep_newest(site, round_)
+        note_jobs(site, round_, now=now)
+        round_.quarantine(received_at=now)
+        booked.bodies, booked.rows = len(waiting.body_ids), sum(one.rows for one in waiting.senders)
+        booked.stored = sum(sum(one.values()) for one in round_.new_by_sender.values())
+        booked.reasons = round_.reasons()
+        booked.rejected = sum(booked.reasons.values())
+    count_senders(waiting, round_)
+    _forget(waiting)
+    return booked
+
+
+def _store(site: SiteRecord, round_: Round, name: str, table: Table) -> None:
+    """Store one kind of readings, mark what contradicts."""
+    good, columns = round_.to_store(name)
+    kinds: Columns = {key: columns[key] for key in (*table.keys, *table.values)}
+    stored = store(table, kinds, site=site, received_at=columns["received_at"])
+    round_.new_by_sender[name] = stored.new_by_sender
+    mark_contradictions(round_, name, good[stored.contradicting])
+
+
+def _forget(waiting: Waiting) -> None:
+    """Delete the booked bodies; a plain statement, they are many."""
+    if waiting.body_ids:
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "DELETE FROM carbon_intakebody WHERE id = ANY(%s)", [list(waiting.body_ids)]
+            )
+
+
+def book_readings_job(context: JobContext) -> dict[str, Any]:
+    """Job: book what waits at a site, round after round until nothing does."""
+    site = site_by_id(context.organisation_id, UUID(context.payload["site_id"]))
+    if site is None:
+        raise PermanentJobError(_("The site is gone."))
+    whole, until_s = Booked(), time.monotonic() + LONGEST_JOB_S
+    while time.monotonic() < until_s:
+        before = whole.last_id
+        whole.add(
+            book_site(
+                site,
+                now=timezone.now(),
+                after_id=before,
+                before_commit=context.assert_still_mine,
+            )
+        )
+        context.report(whole.rows, None, site.name)
+        if whole.last_id == before:
+            break
+    _tidy(site)
+    jobs.forget_succeeded(
+        organisation_id=context.organisation_id,
+        kind=BOOKING,
+        dedupe_key=f"{site.site_id}:book",
+    )
+    return {
+        "bodies": whole.bodies,
+        "rows": whole.rows,
+        "stored": whole.stored,
+        "rejected": whole.rejected,
+        "reasons": whole.reasons,
+    }
+
+
+def _tidy(site: SiteRecord) -> None:
+    """Now and then, end what a sender has stopped seeing."""
+    now_s = time.monotonic()
+    if now_s - _tidied.get(site.site_id, -TIDY_EVERY_S) >= TIDY_EVERY_S:
+        _tidied[site.site_id] = now_s
+        end_silent_jobs(site, now=timezone.now())
+
+
+def enqueue_all_waiting() -> int:
+    """Ask workers to book what waits, at every site at which something does; say how many."""
+    found = IntakeBody.objects.order_by().values_list("site_id", "organisation_id").distinct()
+    count = 0
+    for site_id, organisation_id in found:
+        site = site_by_id(organisation_id, site_id)
+        if site is not None:
+            enqueue_booking(site)
+            count += 1
+    return count
