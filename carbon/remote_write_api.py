@@ -94,7 +94,7 @@ class RemoteWriteView(APIView):
         document: Any = request.data
         body: bytes = document["body"]
         try:
-            decoded = decode(body, now=timezone.now())
+            decoded = decode(body, owner=site.site_id, now=timezone.now())
         except RemoteWriteError as error:
             note_refused(site, _token_name(actor), str(error), now=timezone.now())
             raise exceptions.ParseError(str(error), code=error.code) from error

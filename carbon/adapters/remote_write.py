@@ -10,11 +10,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
+from uuid import UUID
 
 import numpy as np
 import numpy.typing as npt
 
-from carbon.adapters.remote_write_book import IGNORED, SeriesBook, current_book
+from carbon.adapters.remote_write_book import IGNORED, SeriesBook, book_of
 from carbon.adapters.remote_write_columns import Kept, brought_of
 from carbon.adapters.remote_write_series import SeriesError, series_of
 from carbon.adapters.remote_write_wire import (
@@ -115,14 +116,14 @@ class _Samples:
     unusable: int = 0  # of refused series
 
 
-def decode(body: bytes, *, now: datetime) -> Decoded:
-    """What a snappy-packed remote-write 1.0 body brought.
+def decode(body: bytes, *, owner: UUID, now: datetime) -> Decoded:
+    """What a snappy-packed remote-write 1.0 body of a site (`owner`) brought.
 
     Raises:
         RemoteWriteError: it is none; nothing of it may be stored.
     """
     raws = raw_series(unpacked(body))
-    book = current_book()
+    book = book_of(owner)
     refused = Refused()
     series, at_ms, value, slow = _read(book, raws, refused)
     samples = len(series) + slow.ignored + slow.unusable

@@ -113,7 +113,8 @@ def _of_stream(book: SeriesBook, part: _Part) -> Brought:
     """The columns of one stream; things get numbers of this request."""
     is_node = part.rows["table"] == Table.NODE
     thing = np.empty(len(part.at), dtype=np.int32)
-    devices, thing[~is_node] = np.unique(part.thing[~is_node], return_inverse=True)
+    first, thing[~is_node] = _first_places(part.thing[~is_node])
+    abouts = part.rows["about"][~is_node][first].tolist()
     nodes, thing[is_node] = np.unique(part.thing[is_node], return_inverse=True)
     part = replace(part, thing=thing)
     columns: dict[str, Any] = {}
@@ -126,7 +127,13 @@ def _of_stream(book: SeriesBook, part: _Part) -> Brought:
     if of_nodes := part.of(Table.NODE):
         names = tuple(book.nodes[number] for number in nodes.tolist())
         columns["nodes"] = _nodes(names, of_nodes)
-    return Brought(devices=tuple(book.devices[number] for number in devices.tolist()), **columns)
+    return Brought(devices=tuple([book.devices[number] for number in abouts]), **columns)
+
+
+def _first_places(things: npt.NDArray[np.int32]) -> tuple[Ints, Ints]:
+    """Where each thing comes first, and the number of each row's thing among them."""
+    _things, first, number = np.unique(things, return_index=True, return_inverse=True)
+    return first, number
 
 
 def _power(part: _Part) -> tuple[PowerColumns, str]:
