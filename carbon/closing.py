@@ -126,8 +126,8 @@ def _settle(marks: Sequence[OpenHours], limit: int | None) -> None:
         if limit is None or microsecond_of(mark.end) <= limit:
             mark.delete()
         elif microsecond_of(mark.start) < limit:
-            mark.start = instant_of(limit)
-            mark.save(update_fields=["start"])
+            # Booking may have put a new mark in its place meanwhile: that one stays whole.
+            OpenHours.objects.filter(pk=mark.pk).update(start=instant_of(limit))
 
 
 def close_window(site: SiteRecord, window: Window, *, now: datetime) -> int:
