@@ -16,6 +16,8 @@ KINDS = [
     ("host_factor", _("Host factor (IT energy / accelerator energy)")),
     ("pue", _("PUE (facility energy / IT energy)")),
     ("grid_g_per_kwh", _("Grid intensity (gCO₂e/kWh)")),
+    ("wue_l_per_kwh", _("WUE (L per kWh of IT energy)")),
+    ("source_l_per_kwh", _("Water of the grid's power plants (L/kWh)")),
     ("max_gap_s", _("Longest gap between samples (s)")),
 ]
 TIERS = [

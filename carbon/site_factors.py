@@ -22,6 +22,8 @@ RANGES: Final = {
     "host_factor": (1.0, 10.0),
     "pue": (1.0, 10.0),
     "grid_g_per_kwh": (0.0, 5_000.0),
+    "wue_l_per_kwh": (0.0, 100.0),
+    "source_l_per_kwh": (0.0, 1_000.0),
     "max_gap_s": (1.0, float(S_PER_HOUR)),
 }
 

@@ -23,6 +23,8 @@ KIND_UNITS = {
     "host_factor": "×",
     "pue": "×",
     "grid_g_per_kwh": "gCO₂e/kWh",
+    "wue_l_per_kwh": "L/kWh",
+    "source_l_per_kwh": "L/kWh",
     "max_gap_s": "s",
 }
 
@@ -98,6 +100,8 @@ def _factor_row(one: DatedFactor) -> FactorRow:
         "host_factor": _("Host factor"),
         "pue": _("PUE"),
         "grid_g_per_kwh": _("Grid intensity"),
+        "wue_l_per_kwh": _("WUE (water on site)"),
+        "source_l_per_kwh": _("Water of the grid's power plants"),
         "max_gap_s": _("Longest gap between samples"),
     }
     return FactorRow(

@@ -25,6 +25,13 @@ LEVELS: Final[dict[str, Any]] = {
     "country": _("country"),
     "world": _("world"),
     "not set": _("not set"),
+    "hour": _("of the hour"),
+    "month": _("of the month"),
+    "year": _("of the year"),
+    "market zone": _("market zone"),
+    "fleet": _("provider's fleet"),
+    "provider_region": _("provider's region"),
+    "provider_geography": _("provider's geography"),
 }
 
 
