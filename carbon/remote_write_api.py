@@ -91,8 +91,8 @@ class RemoteWriteView(APIView):
         """
         actor = actor_of(request)
         site = _site_of(actor)
-        document: Any = request.data
-        body: bytes = document["body"]
+        document: Any = request.data  # without a body there is nothing to parse
+        body: bytes = document.get("body", b"")
         try:
             decoded = decode(body, owner=site.site_id, now=timezone.now())
         except RemoteWriteError as error:

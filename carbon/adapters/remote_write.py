@@ -71,6 +71,11 @@ class Refused:
             )
         )
 
+    def add_more(self, reason: str, count: int) -> None:
+        """Count samples that are not looked at one by one."""
+        if count > 0:
+            self.reasons[reason] += count
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decoded:
@@ -241,8 +246,7 @@ def _refuse_series(message: Any, error: SeriesError, into: _Samples, refused: Re
             at_ms=sample.timestamp,
             value=sample.value,
         )
-    more = len(message.samples) - KEPT_ASIDE
-    refused.reasons[error.reason] += max(0, more)
+    refused.add_more(error.reason, len(message.samples) - KEPT_ASIDE)
     into.unusable += len(message.samples)
 
 
@@ -287,7 +291,7 @@ def _refuse(book: SeriesBook, samples: Kept, places: Ints, reason: str, refused:
             at_ms=int(samples.at_ms[place]),
             value=float(samples.value[place]),
         )
-    refused.reasons[reason] += max(0, len(places) - KEPT_ASIDE)
+    refused.add_more(reason, len(places) - KEPT_ASIDE)
 
 
 def _seen_before(samples: Kept) -> tuple[Mask, Mask]:
