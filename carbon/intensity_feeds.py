@@ -30,7 +30,7 @@ from projects.records import Actor
 from projects.trail import note
 
 RECENT: Final = timedelta(days=10)  # a hole or an estimate this young is asked for again
-ALWAYS_AGAIN: Final = timedelta(hours=24)  # values of the last day are revised often
+ALWAYS_AGAIN: Final = timedelta(hours=23)  # what a service's history holds; often revised
 BACKFILL_STEP: Final = timedelta(days=30)
 SHORTEST_WAIT: Final = timedelta(minutes=5)
 LONGEST_WAIT: Final = timedelta(hours=6)

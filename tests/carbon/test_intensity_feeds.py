@@ -2,6 +2,7 @@
 
 import json
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 
 import pytest
 from cryptography.fernet import Fernet
@@ -21,21 +22,19 @@ from carbon.intensity_sources import SourceError, SourceWish, save_source, set_e
 from carbon.models import HourlyIntensity, IntensitySource, SiteZone
 from jobs.models import Job
 from jobs.records import JobContext, PermanentJobError
-from projects.web_client import Limits
 from tests.carbon.builders import SAMPLES, imported, operator, samples, site, write_csv
 from tests.carbon.intensity_servers import HOUR, Grid, Hour, serving
 
 pytestmark = pytest.mark.django_db
 NOW = datetime(2025, 10, 20, 12, 30, tzinfo=UTC)
 TODAY = NOW.replace(hour=0, minute=0)
-QUICK = Limits(read_timeout_s=0.3, tries=1, max_bytes=2_000_000)
 
 
 @pytest.fixture
 def grid(settings, monkeypatch):
     settings.PRIVATE_HOSTS = ["127.0.0.1"]
     settings.SECRETS_KEY = Fernet.generate_key().decode()
-    monkeypatch.setattr("projects.web_client.FIRST_PAUSE_S", 0.01)
+    monkeypatch.setattr("projects.web_client.time", SimpleNamespace(sleep=lambda _s: None))
     return Grid(now=NOW)
 
 
