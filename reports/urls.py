@@ -7,5 +7,6 @@ from reports import views
 urlpatterns: list[URLPattern | URLResolver] = [
     path("", views.home, name="home"),
     path("projects/<slug:slug>/", views.project, name="project"),
+    path("projects/<slug:slug>/advice/", views.advice, name="advice"),
 ]
 api_urlpatterns: list[URLPattern | URLResolver] = []

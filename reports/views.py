@@ -1,6 +1,6 @@
 """The first page, the portfolio and a project's page. Parse, select, render."""
 
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime, timedelta
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
@@ -9,7 +9,11 @@ from django.views.decorators.http import require_safe
 from formulae.periods import parse_utc
 from planning.selectors import BASES
 from projects.access import Role, actor_of, project_for, sees_unallocated
+from reports.advice import advice_of, metered_through
 from reports.selectors import portfolio, project_page
+
+DAYS_ADVISED = 30
+MOST_DAYS_ADVISED = 92
 
 
 @require_safe
@@ -43,3 +47,29 @@ def project(request: HttpRequest, slug: str) -> HttpResponse:
     page = project_page(found, as_of=_asked_instant(request.GET.get("as_of", "")), basis=basis)
     context = {"project": found, "page": page, "burndown": page.burndown, "bases": BASES[:2]}
     return render(request, "reports/project.html", context)
+
+
+def _asked_days(request: HttpRequest, last: date) -> tuple[date, date]:
+    """The days [from, to) that the page is asked for; else the last thirty, `last` included."""
+    end_on = _day(request.GET.get("to", "")) or last + timedelta(days=1)
+    start_on = _day(request.GET.get("from", "")) or end_on - timedelta(days=DAYS_ADVISED)
+    if not timedelta(0) < end_on - start_on <= timedelta(days=MOST_DAYS_ADVISED):
+        start_on = end_on - timedelta(days=DAYS_ADVISED)
+    return start_on, end_on
+
+
+def _day(text: str) -> date | None:
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        return None
+
+
+@require_safe
+def advice(request: HttpRequest, slug: str) -> HttpResponse:
+    """What wasted energy cost, and what other regions, hours and power caps would change."""
+    found = project_for(actor_of(request), slug, Role.VIEWER)
+    last = metered_through(found) or datetime.now(UTC).date()
+    start_on, end_on = _asked_days(request, last)
+    page = advice_of(found, start_on=start_on, end_on=end_on)
+    return render(request, "reports/advice.html", {"project": found, "page": page})
