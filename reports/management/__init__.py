@@ -1,1 +1,1 @@
-"""Commands of the room `carbon`."""
+"""Commands of the room `reports`."""
