@@ -2,7 +2,7 @@
 
 from django.urls import URLPattern, URLResolver, path
 
-from carbon import api, remote_write_api
+from carbon import api, batch_api, energy_urls, intensity_urls, remote_write_api
 from carbon.views import power as power_pages
 from carbon.views import pulls as pull_pages
 from carbon.views import sites as site_pages
@@ -27,13 +27,15 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("sites/<slug:slug>/assign/", site_pages.site_assign, name="site_assign"),
     path("power/", power_pages.power, name="power"),
     path("power/<uuid:job_id>/", power_pages.power_delivery, name="power_delivery"),
+    *energy_urls.urlpatterns,
+    *intensity_urls.urlpatterns,
 ]
 api_urlpatterns: list[URLPattern | URLResolver] = [
-    path("power/batches", api.PowerBatchesView.as_view(), name="api_power_batches"),
+    *energy_urls.api_urlpatterns,
+    path("power/batches", batch_api.PowerBatchesView.as_view(), name="api_power_batches"),
     path(
         "prometheus/write", remote_write_api.RemoteWriteView.as_view(), name="api_prometheus_write"
     ),
-    path("projects/<slug:slug>/energy", api.ProjectEnergyView.as_view(), name="api_energy"),
     path(
         "projects/<slug:slug>/emissions", api.ProjectEmissionsView.as_view(), name="api_emissions"
     ),

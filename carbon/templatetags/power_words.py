@@ -34,6 +34,26 @@ LEVELS: Final[dict[str, Any]] = {
     "provider_geography": _("provider's geography"),
 }
 
+KINDS: Final[dict[str, Any]] = {
+    "grid_intensity": _("grid intensity"),
+    "grid_g_per_kwh": _("grid intensity"),
+    "upstream": _("upstream of the grid"),
+    "host_factor": _("host factor"),
+    "pue": _("PUE"),
+    "wue": _("water on site (WUE)"),
+    "wue_l_per_kwh": _("water on site (WUE)"),
+    "source_l_per_kwh": _("water at power plants"),
+    "residual_mix": _("residual mix"),
+    "embodied": _("embodied carbon"),
+    "max_gap_s": _("longest gap between samples"),
+}
+
+
+@register.filter
+def kind_words(code: str) -> Any:
+    """What a factor is for."""
+    return KINDS.get(code, code)
+
 
 @register.filter
 def reason_words(code: str) -> Any:
