@@ -84,10 +84,9 @@ class Gpus:
 
     def _open(self) -> Nvml | None:
         now_s = time.monotonic()
-        if self._nvml is not None and now_s - self._opened_s < REFRESH_EVERY_S:
+        is_whole = self._nvml is not None and not self._nvml.incomplete
+        if now_s < (self._opened_s + REFRESH_EVERY_S if is_whole else self._next_open_s):
             return self._nvml
-        if self._nvml is None and now_s < self._next_open_s:
-            return None
         self._next_open_s = now_s + REOPEN_EVERY_S
         before, self._nvml = self._nvml, None
         try:

@@ -86,6 +86,7 @@ class Nvml:
         """Open it. pynvml.NVMLError: there is none, or the driver is not loaded."""
         pynvml.nvmlInit()
         self.gpus: list[Gpu] = []
+        self.incomplete = False  # a device could not be opened
         self._events: Any = None
         try:
             self.driver = text(pynvml.nvmlSystemGetDriverVersion())
@@ -103,6 +104,7 @@ class Nvml:
             if error.value not in LOST | FINAL:
                 raise
             log.error("GPU %d cannot be opened: %s", index, error)
+            self.incomplete = True
             return
         mig, mig_handles = mig_instances(handle)
         self.gpus.append(
