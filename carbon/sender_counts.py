@@ -19,8 +19,7 @@ ADD: Final = (
     "duplicates = sender.duplicates + added.duplicates, "
     "ignored = sender.ignored + added.ignored, dropped = sender.dropped + added.dropped, "
     "last_seen_at = greatest(sender.last_seen_at, added.seen_at), "
-    "last_reading_at = greatest(sender.last_reading_at, added.reading_at), "
-    "refused_since = NULL, last_error = '' "
+    "last_reading_at = greatest(sender.last_reading_at, added.reading_at) "
     "FROM unnest(%s::int[], %s::bigint[], %s::bigint[], %s::bigint[], %s::bigint[], %s::bigint[], "
     "%s::timestamptz[], %s::timestamptz[]) "
     "AS added(id, rows, rejected, duplicates, ignored, dropped, seen_at, reading_at) "
@@ -30,6 +29,8 @@ ADD: Final = (
 
 def count(waiting: Waiting, round_: Round | None) -> None:
     """Add to the counters of every sender, newest times win; note whose bodies cannot be read.
+
+    Whether a sender is refused is its door's to say.
 
     Comes last in a round: an agent's door waits for its sender's row.
     """

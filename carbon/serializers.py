@@ -46,6 +46,96 @@ class PowerReceipt(serializers.Serializer[Any]):
     reasons = serializers.DictField(child=serializers.IntegerField())
 
 
+class AgentDocument(serializers.Serializer[Any]):
+    """Who sends."""
+
+    name = serializers.CharField(max_length=120)
+    version = serializers.CharField(max_length=80, required=False)
+
+
+class AgentDeviceDocument(serializers.Serializer[Any]):
+    """A device as the agent names it; `epoch` names the life of its energy counter."""
+
+    uuid = serializers.CharField(max_length=120)
+    model = serializers.CharField(max_length=120, required=False)
+    power_limit_w = serializers.FloatField(required=False, allow_null=True, help_text="W")
+    epoch = serializers.IntegerField(required=False)
+    energy_scope = serializers.ChoiceField(["gpu", "module"], required=False)
+    mig = serializers.DictField(required=False, allow_null=True)
+
+
+def _column(child: serializers.Field[Any, Any, Any, Any], text: str) -> Any:
+    """A column as long as `at_ms`; null where nothing was read."""
+    return serializers.ListField(child=child, required=False, help_text=text)
+
+
+class AgentReadingsDocument(serializers.Serializer[Any]):
+    """Readings by column, of equal length; all but `device` and `at_ms` may be left out."""
+
+    device = serializers.ListField(
+        child=serializers.IntegerField(), help_text="index into `devices`"
+    )
+    at_ms = serializers.ListField(
+        child=serializers.IntegerField(), help_text="ms since 1970-01-01, UTC"
+    )
+    counter_millijoule = _column(serializers.IntegerField(allow_null=True), "mJ")
+    power_w = _column(serializers.FloatField(allow_null=True), "W")
+    power_field = serializers.ChoiceField(["average", "instant", ""], required=False)
+    utilisation_fraction = _column(serializers.FloatField(allow_null=True), "0 to 1")
+    memory_used_bytes = _column(serializers.IntegerField(allow_null=True), "bytes")
+    temperature_c = _column(serializers.FloatField(allow_null=True), "°C")
+    sm_clock_hz = _column(serializers.IntegerField(allow_null=True), "Hz")
+    power_limit_w = _column(serializers.FloatField(allow_null=True), "W")
+    throttle_reasons = _column(serializers.IntegerField(allow_null=True), "NVML's bit mask")
+    xid = _column(serializers.IntegerField(allow_null=True), "the driver's error number")
+    ecc_errors = _column(serializers.IntegerField(allow_null=True), "uncorrected ones")
+
+
+class AgentNodeReadingDocument(serializers.Serializer[Any]):
+    """Power of the host by one of its meters."""
+
+    at_ms = serializers.IntegerField()
+    meter = serializers.ChoiceField(["bmc", "rapl", "pdu"])
+    power_w = serializers.FloatField(help_text="W")
+    includes_accelerators = serializers.BooleanField()
+
+
+class AgentJobDocument(serializers.Serializer[Any]):
+    """A job that was seen on a device."""
+
+    device = serializers.IntegerField(help_text="index into `devices`")
+    kind = serializers.ChoiceField(["slurm", "kubernetes", "environment", "process"])
+    job = serializers.CharField(max_length=200)
+    run = serializers.CharField(max_length=200, required=False, help_text="PROJECT/RUN")
+    at_ms = serializers.IntegerField()
+
+
+class AgentBatchDocument(serializers.Serializer[Any]):
+    """A batch of an agent; (boot, sequence) names it, and its repeat changes nothing."""
+
+    format = serializers.ChoiceField(["costwatch-agent/1"])
+    agent = AgentDocument()
+    boot = serializers.CharField(max_length=64)
+    sequence = serializers.IntegerField(help_text="counts from 1 in each boot")
+    dropped = serializers.IntegerField(required=False, help_text="readings lost since the last")
+    node = serializers.CharField(max_length=120, required=False)
+    sent_at = serializers.DateTimeField(required=False)
+    devices = AgentDeviceDocument(many=True)
+    readings = AgentReadingsDocument()
+    node_readings = AgentNodeReadingDocument(many=True, required=False)
+    jobs = AgentJobDocument(many=True, required=False)
+
+
+class AgentReceipt(serializers.Serializer[Any]):
+    """What became of an agent's batch; everything in it is committed."""
+
+    site = serializers.CharField()
+    sequence = serializers.IntegerField()
+    rows = serializers.IntegerField()
+    rejected = serializers.IntegerField(help_text="set aside: they cannot be true")
+    reasons = serializers.DictField(child=serializers.IntegerField())
+
+
 class DaysQuery(serializers.Serializer[Any]):
     """The days to sum, both inclusive, and the instant whose knowledge counts."""
 

@@ -3,6 +3,7 @@
 from celery import shared_task
 from django.utils import timezone
 
+from carbon.batches import sweep_batches
 from carbon.booking import enqueue_all_waiting
 from carbon.deliveries import sweep_files
 from carbon.intensity_feeds import ask_for_due_pulls
@@ -25,8 +26,8 @@ def book_waiting() -> int:
 
 @shared_task(name="carbon.sweep_files")
 def sweep() -> int:
-    """Remove power files that were stored long ago; their readings are in the books."""
-    return sweep_files()
+    """Remove power files that were stored long ago, and notes of batches that nobody repeats."""
+    return sweep_files() + sweep_batches(now=timezone.now())
 
 
 @shared_task(name="carbon.pull_due_servers")

@@ -63,6 +63,15 @@ class StrictJSONParser(parsers.BaseParser):
 def _refuse_wrappings(media_type: str, content_encoding: str) -> None:
     if content_encoding.strip().lower() not in {"", "identity"}:
         raise UnsupportedBody(f"Content-Encoding {content_encoding!r} is not accepted here.")
+    refuse_charsets(media_type)
+
+
+def refuse_charsets(media_type: str) -> None:
+    """Take JSON as UTF-8 only.
+
+    Raises:
+        UnsupportedBody: another charset is declared.
+    """
     for parameter in media_type.split(";")[1:]:
         name, _, value = parameter.partition("=")
         charset = value.strip().strip('"').lower()
