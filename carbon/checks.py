@@ -2,34 +2,24 @@
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
-from itertools import groupby, pairwise
+from itertools import groupby
 from uuid import UUID
 
 from audit.records import Finding
 from carbon.entry_checks import verify_embodied, verify_entries, verify_factors, verify_scopes
 from carbon.entry_queries import current_entries
+from carbon.hour_checks import verify_hours
 from carbon.market_checks import verify_locks, verify_market
 from carbon.models import (
     EnergyHour,
-    MeteredInterval,
-    OpenHours,
-    PowerSample,
 )
-from carbon.site_factors import dated_factors, max_gap_s
 from formulae.allocation import split_integer
-from formulae.energy import (
-    EnergyInterval,
-    integrate_power,
-    split_energy_by_hour,
-)
-from formulae.periods import Period
 from runs.records import AssignmentRecord, SiteRecord
-from runs.selectors import assignments_of_site, devices_of, sites
+from runs.selectors import assignments_of_site, sites
 
 HOUR = timedelta(hours=1)
 MICROSECOND = timedelta(microseconds=1)
 OwnerHour = tuple[datetime, UUID | None, UUID | None]
-Hours = dict[datetime, tuple[int, int]]  # hour -> millijoules, covered microseconds
 
 
 def verify(organisation_id: UUID) -> tuple[Finding, ...]:
@@ -47,90 +37,6 @@ def verify(organisation_id: UUID) -> tuple[Finding, ...]:
         finding for site in sites(organisation_id) for check in of_sites for finding in check(site)
     ]
     return (*found, *verify_market(organisation_id), *verify_locks(organisation_id))
-
-
-def verify_hours(site: SiteRecord) -> Iterator[Finding]:
-    """Hours of the devices against their readings; hours still open are left out."""
-    gap_s = max_gap_s(dated_factors(site.site_id))
-    marks = OpenHours.objects.filter(site_id=site.site_id)
-    open_spans = list(marks.values_list("start", "end"))
-    for device in devices_of(site.site_id):
-        booked = _booked_hours(device.device_id)
-        computed = computed_hours(device.device_id, gap_s=gap_s)
-        for hour in sorted({*booked, *computed}) if booked != computed else ():
-            is_open = any(low <= hour < high for low, high in open_spans)
-            expected, found = computed.get(hour, (0, 0)), booked.get(hour, (0, 0))
-            if expected != found and not is_open:
-                yield Finding(
-                    code="energy_hour",
-                    where=f"{site.slug}, {device.device_uuid}, {hour.isoformat()}",
-                    expected=f"{expected[0]} mJ, {expected[1]} us covered",
-                    found=f"{found[0]} mJ, {found[1]} us covered",
-                )
-
-
-def _booked_hours(device_id: int) -> Hours:
-    rows = EnergyHour.objects.filter(device_id=device_id, superseded_at__isnull=True)
-    columns = (
-        "measured_millijoule",
-        "spread_millijoule",
-        "estimated_millijoule",
-        "covered_microsecond",
-    )
-    return {
-        hour: (measured + spread + estimated, covered)
-        for hour, measured, spread, estimated, covered in rows.values_list("hour", *columns)
-    }
-
-
-def computed_hours(device_id: int, *, gap_s: float) -> Hours:
-    """Energy and cover of a device by hour, from its readings by the plain formulae."""
-    rows = MeteredInterval.objects.filter(device_id=device_id).order_by("start")
-    metered = list(rows.values_list("start", "end", "energy_millijoule"))
-    samples = list(PowerSample.objects.filter(device_id=device_id).values_list("at", "power_w"))
-    hours: Hours = {}
-    for start, end, energy in metered:
-        _add(hours, start, end, energy)
-    if samples:
-        periods = [Period(start=start, end=end) for start, end, _energy in metered]
-        sampled = integrate_power(samples, max_gap_s=gap_s).intervals
-        for interval in _outside(sampled, periods):
-            period = interval.period
-            _add(hours, period.start, period.end, interval.energy_millijoule)
-    return hours
-
-
-def _add(hours: Hours, start: datetime, end: datetime, energy_millijoule: int) -> None:
-    """Book an interval to the hours that it touches."""
-    hour = start.replace(minute=0, second=0, microsecond=0)
-    if end - hour <= HOUR:
-        energy, covered = hours.get(hour, (0, 0))
-        hours[hour] = (energy + energy_millijoule, covered + (end - start) // MICROSECOND)
-        return
-    whole = EnergyInterval(period=Period(start=start, end=end), energy_millijoule=energy_millijoule)
-    for part in split_energy_by_hour(whole):
-        _add(hours, part.period.start, part.period.end, part.energy_millijoule)
-
-
-def _outside(
-    sampled: Sequence[EnergyInterval], metered: Sequence[Period]
-) -> Iterator[EnergyInterval]:
-    """Sampled intervals without the time that metered ones cover."""
-    if not metered:
-        yield from sampled
-        return
-    for interval in sampled:
-        common = [part for period in metered if (part := period.overlap(interval.period))]
-        cuts = {interval.period.start, interval.period.end}
-        cuts.update(at for part in common for at in (part.start, part.end))
-        ordered = sorted(cuts)
-        pieces = [Period(start=low, end=high) for low, high in pairwise(ordered)]
-        energies = split_integer(
-            interval.energy_millijoule, [piece.duration_microsecond for piece in pieces]
-        )
-        for piece, energy in zip(pieces, energies, strict=True):
-            if not any(part.covers(piece) for part in common):
-                yield EnergyInterval(period=piece, energy_millijoule=energy)
 
 
 def verify_sums(site: SiteRecord) -> Iterator[Finding]:

@@ -1,59 +1,50 @@
 """Closes hours: readings to energy by device and hour; a changed hour gets a new version."""
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from datetime import datetime
-from typing import Any, Final
+from itertools import pairwise
+from typing import Final
 from uuid import UUID
 
-import numpy as np
 from django.db import connection, transaction
 
-from carbon.adapters import binary_rows
 from carbon.attribution import instant_of, microsecond_of
-from carbon.intake import (
-    INTERVAL_KINDS,
-    LONGEST_MICROSECOND,
-    SAMPLE_KINDS,
-    lock_site,
-)
-from carbon.metering import (
-    HOUR_MICROSECOND,
-    HourTable,
-    Ints,
-    Pieces,
-    energy_by_hour,
-    integrate_samples,
-)
-from carbon.models import OpenHours, PowerSample
+from carbon.counters import LONGEST_MICROSECOND
+from carbon.host_power import measure_host_factors
+from carbon.hour_versions import store_versions
+from carbon.hours import DEVICE_HOURS_AT_ONCE, Window, recomputed
+from carbon.intake import lock_site
+from carbon.lines import HOUR_MICROSECOND
+from carbon.models import OpenHours
 from carbon.posting import post_hours
 from carbon.site_factors import dated_factors, max_gap_s
+from carbon.storing import quarantine
+from carbon.window_readings import is_sampled, site_span
 from formulae.units import MICROSECOND_PER_S
 from runs.records import SiteRecord
 
-DEVICE_HOURS_AT_ONCE: Final = 500_000
-SAMPLED_DEVICE_HOURS_AT_ONCE: Final = 20_000
-MEASURES: Final = (
-    "measured_millijoule",
-    "spread_millijoule",
-    "estimated_millijoule",
-    "covered_microsecond",
-)
-HOUR_KINDS: Final = {
-    "device_id": "int8",
-    "hour": "timestamptz",
-    "version": "int2",
-    **dict.fromkeys(MEASURES, "int8"),
-}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Window:
-    """Hours [start, end) of some devices, in microseconds."""
-
-    device_ids: tuple[int, ...]
-    start: int
-    end: int
+SAMPLED_HOURS_AT_ONCE: Final = 24
+__all__ = ["Window", "close_site", "close_window", "site_window", "windows_of"]
+_NEAREST: Final = """
+SELECT wanted.id,
+  greatest(
+    (SELECT max(at) FROM carbon_powersample
+     WHERE device_id = wanted.id AND at < %(start)s AND at >= %(earliest)s),
+    (SELECT max(at) FROM carbon_counterreading
+     WHERE device_id = wanted.id AND at < %(start)s AND at >= %(earliest)s),
+    (SELECT "end" FROM carbon_meteredinterval WHERE device_id = wanted.id
+     AND start < %(start)s AND start >= %(earliest)s ORDER BY start DESC LIMIT 1)),
+  least(
+    (SELECT min(at) FROM carbon_powersample
+     WHERE device_id = wanted.id AND at >= %(end)s AND at < %(latest)s),
+    (SELECT min(at) FROM carbon_counterreading
+     WHERE device_id = wanted.id AND at >= %(end)s AND at < %(latest)s),
+    (SELECT min(start) FROM carbon_meteredinterval
+     WHERE device_id = wanted.id AND start >= %(end)s AND start < %(latest)s))
+FROM unnest(%(devices)s::bigint[]) AS wanted(id)
+"""
+Stretch = tuple[int, int, frozenset[int]]  # hours [start, end) of devices
 
 
 def close_site(
@@ -70,7 +61,7 @@ def close_site(
     """
     marks = list(OpenHours.objects.filter(site_id=site.site_id).order_by("start"))
     limit = microsecond_of(until) // HOUR_MICROSECOND * HOUR_MICROSECOND if until else None
-    windows = list(_windows(marks, limit))
+    windows = list(_windows(site, marks, limit))
     total = sum(len(one.device_ids) * (one.end - one.start) // HOUR_MICROSECOND for one in windows)
     changed = done = 0
     for window in windows:
@@ -85,39 +76,80 @@ def close_site(
     return changed
 
 
-def _windows(marks: Sequence[OpenHours], limit: int | None) -> Iterator[Window]:
+def _windows(site: SiteRecord, marks: Sequence[OpenHours], limit: int | None) -> Iterator[Window]:
     """The marked hours as few windows, each small enough to hold in memory."""
-    for start, end, devices in _merged(marks, limit):
+    marked = [
+        (microsecond_of(mark.start), microsecond_of(mark.end), frozenset(mark.device_ids))
+        for mark in marks
+    ]
+    stretches = list(_merged(marked, limit))
+    reaching = [one for stretch in stretches for one in _beyond(site, stretch)]
+    for start, end, devices in _merged([*stretches, *reaching], limit):
         yield from windows_of(Window(device_ids=tuple(sorted(devices)), start=start, end=end))
 
 
 def windows_of(whole: Window) -> Iterator[Window]:
-    """A window cut into such as can be held in memory; samples take far more than intervals."""
-    sampled = PowerSample.objects.filter(
-        device_id__in=whole.device_ids,
-        at__gte=instant_of(whole.start),
-        at__lt=instant_of(whole.end),
-    ).exists()
-    at_once = SAMPLED_DEVICE_HOURS_AT_ONCE if sampled else DEVICE_HOURS_AT_ONCE
-    hours = max(1, at_once // max(1, len(whole.device_ids))) * HOUR_MICROSECOND
-    for low in range(whole.start, whole.end, hours):
-        yield replace(whole, start=low, end=min(low + hours, whole.end))
+    """A window cut into such as can be held in memory; a day at a time where there are samples."""
+    hours = max(1, DEVICE_HOURS_AT_ONCE // max(1, len(whole.device_ids)))
+    if is_sampled(whole.device_ids, whole.start, whole.end):
+        hours = min(hours, SAMPLED_HOURS_AT_ONCE)
+    for low in range(whole.start, whole.end, hours * HOUR_MICROSECOND):
+        yield replace(whole, start=low, end=min(low + hours * HOUR_MICROSECOND, whole.end))
 
 
-def _merged(marks: Sequence[OpenHours], limit: int | None) -> list[tuple[int, int, set[int]]]:
-    """Overlapping marks as one, with the devices of all."""
-    merged: list[tuple[int, int, set[int]]] = []
-    for mark in marks:
-        start, end = microsecond_of(mark.start), microsecond_of(mark.end)
-        end = min(end, limit) if limit is not None else end
-        if start >= end:
+def _merged(stretches: Iterable[Stretch], limit: int | None) -> Iterator[Stretch]:
+    """Stretches without overlap: each hour with the devices of all that hold it."""
+    known = [
+        (start, end if limit is None else min(end, limit), devices)
+        for start, end, devices in set(stretches)
+        if start < (end if limit is None else min(end, limit))
+    ]
+    borders = sorted({at for start, end, _devices in known for at in (start, end)})
+    held: Stretch | None = None
+    for low, high in pairwise(borders):
+        sets = [devices for start, end, devices in known if start <= low and high <= end]
+        if not sets:
             continue
-        if merged and start < merged[-1][1]:
-            low, high, devices = merged[-1]
-            merged[-1] = (low, max(high, end), devices | set(mark.device_ids))
-        else:
-            merged.append((start, end, set(mark.device_ids)))
-    return merged
+        devices = frozenset().union(*sets)
+        if held is not None and held[1] == low and held[2] == devices:
+            held = (held[0], high, devices)
+            continue
+        if held is not None:
+            yield held
+        held = (low, high, devices)
+    if held is not None:
+        yield held
+
+
+def _beyond(site: SiteRecord, stretch: Stretch) -> Iterator[Stretch]:
+    """The hours between a stretch and its devices' nearest readings beyond it.
+
+    New readings say what a counter counted since then, and that the device was there.
+    """
+    start, end, devices = stretch
+    reach = int(max_gap_s(dated_factors(site.site_id)) * MICROSECOND_PER_S)
+    with connection.cursor() as cursor:
+        cursor.execute(
+            _NEAREST,
+            {
+                "devices": sorted(devices),
+                "start": instant_of(start),
+                "end": instant_of(end),
+                "earliest": instant_of(start - LONGEST_MICROSECOND),
+                "latest": instant_of(end + LONGEST_MICROSECOND),
+            },
+        )
+        rows = cursor.fetchall()
+    spans: dict[tuple[int, int], set[int]] = {}
+    for device, before, after in rows:
+        if before is not None and microsecond_of(before) < start - reach:
+            first = microsecond_of(before) // HOUR_MICROSECOND * HOUR_MICROSECOND
+            spans.setdefault((first, start), set()).add(device)
+        if after is not None and microsecond_of(after) > end + reach:
+            last = -(-microsecond_of(after) // HOUR_MICROSECOND) * HOUR_MICROSECOND
+            spans.setdefault((end, last), set()).add(device)
+    for (low, high), found in spans.items():
+        yield low, high, frozenset(found)
 
 
 def _settle(marks: Sequence[OpenHours], limit: int | None) -> None:
@@ -126,164 +158,49 @@ def _settle(marks: Sequence[OpenHours], limit: int | None) -> None:
         if limit is None or microsecond_of(mark.end) <= limit:
             mark.delete()
         elif microsecond_of(mark.start) < limit:
-            # Booking may have put a new mark in its place meanwhile: that one stays whole.
-            OpenHours.objects.filter(pk=mark.pk).update(start=instant_of(limit))
+            mark.start = instant_of(limit)
+            mark.save(update_fields=["start"])
 
 
 def close_window(site: SiteRecord, window: Window, *, now: datetime) -> int:
     """Recompute the hours of a window, in the caller's transaction; say how many changed."""
     lock_site(site.site_id)
-    table = computed_hours(site, window)
-    changed = _store_versions(site, window, table, now=now)
-    if changed:
+    last = _last_hour_before(site.site_id, window)
+    changed = _close(site, window, now=now)
+    if last is not None:
+        silent = Window(device_ids=(), start=last, end=last + HOUR_MICROSECOND)
+        changed += _close(site, silent, now=now)
+    return changed
+
+
+def _close(site: SiteRecord, window: Window, *, now: datetime) -> int:
+    found = recomputed(site, window)
+    quarantine(site, found.aside, received_at=now)
+    changed = store_versions(site, found.table, found.old, now=now)
+    factors = measure_host_factors(site, window.start, window.end, now=now)
+    if changed or factors:
         post_hours(site, start=window.start, end=window.end, posted_at=now)
     return changed
 
 
-def computed_hours(site: SiteRecord, window: Window) -> HourTable:
-    """Energy by device and hour of a window, from the stored readings."""
-    gap_s = max_gap_s(dated_factors(site.site_id))
-    reach = int(gap_s * MICROSECOND_PER_S)
-    devices = list(window.device_ids)
-    samples = _read(
-        SAMPLE_KINDS,
-        "FROM carbon_powersample WHERE device_id = ANY(%s) AND at >= %s AND at < %s",
-        [devices, instant_of(window.start - reach), instant_of(window.end + reach)],
-    )
-    metered = _read(
-        INTERVAL_KINDS,
-        "FROM carbon_meteredinterval "
-        'WHERE device_id = ANY(%s) AND start >= %s AND start < %s AND "end" > %s',
-        [
-            devices,
-            instant_of(window.start - LONGEST_MICROSECOND),
-            instant_of(window.end + reach),
-            instant_of(window.start - reach),
-        ],
-    )
-    sampled = integrate_samples(
-        samples["device_id"], samples["at"], samples["power_w"], max_gap_s=gap_s
-    )
-    pieces = Pieces(
-        device=metered["device_id"],
-        start=metered["start"],
-        end=metered["end"],
-        energy_millijoule=metered["energy_millijoule"],
-    )
-    return energy_by_hour(sampled, pieces, start=window.start, end=window.end)
+def _last_hour_before(site_id: UUID, window: Window) -> int | None:
+    """The hour in which the site was last seen, if that was before the window.
 
-
-def _read(kinds: dict[str, str], source: str, params: list[Any]) -> dict[str, Any]:
+    While it was the last, what was assigned and silent at its end was not estimated.
+    """
     with connection.cursor() as cursor:
-        return binary_rows.read(cursor, kinds, source, params)
-
-
-def stored_hours(window: Window) -> dict[str, Ints]:
-    """The current versions of a window, by device and hour."""
-    found = _read(
-        HOUR_KINDS,
-        "FROM carbon_energyhour WHERE device_id = ANY(%s) "
-        "AND hour >= %s AND hour < %s AND superseded_at IS NULL",
-        [list(window.device_ids), instant_of(window.start), instant_of(window.end)],
-    )
-    order = np.lexsort((found["hour"], found["device_id"]))
-    return {name: values[order] for name, values in found.items()}
-
-
-def _store_versions(site: SiteRecord, window: Window, table: HourTable, *, now: datetime) -> int:
-    """Write a version for every hour that differs from its current one."""
-    old = stored_hours(window)
-    new = _with_lost_hours(table, old)
-    position = _positions(new, old)
-    known = position >= 0
-    differs = ~known
-    for name in MEASURES:
-        differs[known] |= getattr(new, name)[known] != old[name][position[known]]
-    if not differs.any():
-        return 0
-    outdated = differs & known
-    version = np.ones(len(new), dtype=np.int64)
-    version[known] = old["version"][position[known]].astype(np.int64) + 1
-    with connection.cursor() as cursor:
-        if outdated.any():
-            _supersede(cursor, new, outdated, now=now)
-        count = int(differs.sum())
-        columns: dict[str, tuple[str, Any]] = {
-            "organisation_id": ("uuid", site.organisation_id),
-            "site_id": ("uuid", site.site_id),
-            "device_id": ("int8", new.device[differs]),
-            "hour": ("timestamptz", new.hour[differs]),
-            "version": ("int2", version[differs]),
-            **{name: ("int8", getattr(new, name)[differs]) for name in MEASURES},
-            "known_at": ("timestamptz", np.full(count, microsecond_of(now))),
-        }
-        binary_rows.write(cursor, "carbon_energyhour", columns, rows=count)
-    return count
-
-
-def _with_lost_hours(table: HourTable, old: dict[str, Ints]) -> HourTable:
-    """The new hours, and nothing (0, covered 0) for hours that had energy and have none now."""
-    held = (
-        set(zip(table.device.tolist(), table.hour.tolist(), strict=True))
-        if len(old["device_id"])
-        else set()
-    )
-    lost = [
-        row
-        for row, key in enumerate(zip(old["device_id"].tolist(), old["hour"].tolist(), strict=True))
-        if key not in held
-    ]
-    if not lost:
-        return table
-    device = np.concatenate([table.device, old["device_id"][lost]])
-    hour = np.concatenate([table.hour, old["hour"][lost]])
-    order = np.lexsort((hour, device))
-    nothing = np.zeros(len(lost), dtype=np.int64)
-    measures = {name: np.concatenate([getattr(table, name), nothing])[order] for name in MEASURES}
-    return HourTable(device=device[order], hour=hour[order], **measures)
-
-
-def _positions(new: HourTable, old: dict[str, Ints]) -> Ints:
-    """The row of each new hour among the old ones, -1 where it is not there."""
-    position = np.full(len(new), -1, dtype=np.int64)
-    for device in np.unique(old["device_id"]):
-        low, high = np.searchsorted(old["device_id"], [device, device + 1])
-        first, last = np.searchsorted(new.device, [device, device + 1])
-        hours = old["hour"][low:high]
-        at = np.minimum(np.searchsorted(hours, new.hour[first:last]), len(hours) - 1)
-        position[first:last] = np.where(hours[at] == new.hour[first:last], low + at, -1)
-    return position
-
-
-def _supersede(cursor: Any, new: HourTable, outdated: Any, *, now: datetime) -> None:
-    """Mark the current versions of these hours as replaced at `now`."""
-    cursor.execute(
-        "UPDATE carbon_energyhour AS stored SET superseded_at = %s "
-        "FROM unnest(%s::bigint[], %s::timestamptz[]) AS outdated(device_id, hour) "
-        "WHERE stored.device_id = outdated.device_id AND stored.hour = outdated.hour "
-        "AND stored.superseded_at IS NULL",
-        [now, new.device[outdated].tolist(), [instant_of(one) for one in new.hour[outdated]]],
-    )
+        cursor.execute(
+            "SELECT max(hour) FROM carbon_energyhour WHERE site_id = %s "
+            "AND superseded_at IS NULL AND covered_microsecond > 0",
+            [site_id],
+        )
+        (last,) = cursor.fetchone()
+    if last is None or microsecond_of(last) >= window.start:
+        return None
+    return microsecond_of(last)
 
 
 def site_window(site_id: UUID, device_ids: Sequence[int]) -> Window | None:
     """All hours of a site that are on the books or have readings; None when there are none."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT min(first), max(last) FROM ("
-            "SELECT min(hour), max(hour) FROM carbon_energyhour "
-            "WHERE site_id = %(site)s AND superseded_at IS NULL "
-            "UNION ALL SELECT min(at), max(at) FROM carbon_powersample "
-            "WHERE device_id = ANY(%(devices)s) "
-            'UNION ALL SELECT min(start), max("end") FROM carbon_meteredinterval '
-            "WHERE device_id = ANY(%(devices)s)) AS spans(first, last)",
-            {"site": site_id, "devices": list(device_ids)},
-        )
-        first, last = cursor.fetchone()
-    if first is None:
-        return None
-    return Window(
-        device_ids=tuple(device_ids),
-        start=microsecond_of(first) // HOUR_MICROSECOND * HOUR_MICROSECOND,
-        end=(microsecond_of(last) // HOUR_MICROSECOND + 1) * HOUR_MICROSECOND,
-    )
+    span = site_span(site_id, device_ids)
+    return Window(device_ids=tuple(device_ids), start=span[0], end=span[1]) if span else None

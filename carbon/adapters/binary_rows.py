@@ -31,23 +31,26 @@ _SENDERS: Final = {
 Column = npt.NDArray[Any]
 
 
-def _row_type(kinds: Sequence[str]) -> np.dtype[Any]:
-    """One row: the count of fields, then length and value of each."""
+def _width(kind: str, values: object) -> str:
+    """The bytes of a value; a text is the same in every row."""
+    return f"V{len(values.encode())}" if isinstance(values, str) else _WIDTHS[kind]
+
+
+def encode(columns: Sequence[tuple[str, Column | UUID | int | str]], *, rows: int) -> bytes:
+    """Rows for COPY FROM STDIN (FORMAT BINARY): (kind, values) by column, constants allowed.
+
+    One row: the count of fields, then length and value of each.
+    """
     fields: list[tuple[str, str]] = [("fields", ">i2")]
-    for position, kind in enumerate(kinds):
-        fields += [(f"length{position}", ">i4"), (f"value{position}", _WIDTHS[kind])]
-    return np.dtype(fields)
-
-
-def encode(columns: Sequence[tuple[str, Column | UUID | int]], *, rows: int) -> bytes:
-    """Rows for COPY FROM STDIN (FORMAT BINARY): (kind, values) by column, constants allowed."""
-    kinds = [kind for kind, _values in columns]
-    table = np.zeros(rows, dtype=_row_type(kinds))
+    for position, (kind, values) in enumerate(columns):
+        fields += [(f"length{position}", ">i4"), (f"value{position}", _width(kind, values))]
+    table = np.zeros(rows, dtype=np.dtype(fields))
     table["fields"] = len(columns)
     for position, (kind, values) in enumerate(columns):
-        table[f"length{position}"] = np.dtype(_WIDTHS[kind]).itemsize
-        if isinstance(values, UUID):
-            table[f"value{position}"] = np.void(values.bytes)
+        table[f"length{position}"] = table.dtype[f"value{position}"].itemsize
+        if isinstance(values, UUID | str):
+            constant = values.bytes if isinstance(values, UUID) else values.encode()
+            table[f"value{position}"] = np.void(constant)
         elif kind == "timestamptz":
             table[f"value{position}"] = values - _EPOCH_SHIFT_MICROSECOND
         else:
@@ -56,7 +59,11 @@ def encode(columns: Sequence[tuple[str, Column | UUID | int]], *, rows: int) -> 
 
 
 def write(
-    cursor: Any, target: str, columns: Mapping[str, tuple[str, Column | UUID | int]], *, rows: int
+    cursor: Any,
+    target: str,
+    columns: Mapping[str, tuple[str, Column | UUID | int | str]],
+    *,
+    rows: int,
 ) -> None:
     """COPY columns into `target` (our own table name)."""
     names = ", ".join(f'"{name}"' for name in columns)
@@ -65,15 +72,20 @@ def write(
 
 
 def read(
-    cursor: Any, kinds: Mapping[str, str], source: str, params: Sequence[object]
+    cursor: Any,
+    kinds: Mapping[str, str],
+    source: str,
+    params: Sequence[object],
+    *,
+    by: str = "device_id",
 ) -> dict[str, Column]:
     """The columns `kinds` of `source` (our own FROM and WHERE), in no order; none may hold NULL.
 
-    The server packs the rows of each device into one value: COPY TO would cost a message a row.
+    The server packs the rows of each `by` into one value: COPY TO would cost a message a row.
     """
     packed = " || ".join(f'{_SENDERS[kind]}("{name}")' for name, kind in kinds.items())
     cursor.execute(
-        f"SELECT string_agg({packed}, ''::bytea) {source} GROUP BY device_id",
+        f"SELECT string_agg({packed}, ''::bytea) {source} GROUP BY {by}",
         list(params),
     )
     body = b"".join(bytes(row[0]) for row in cursor.fetchall())

@@ -1,101 +1,170 @@
-"""The fast metering agrees with the plain formulae, and parts always sum."""
-
-from datetime import UTC, datetime, timedelta
+"""The fast metering agrees with the plain formulae to the millijoule, and parts always sum."""
 
 import numpy as np
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from carbon.attribution import microsecond_of
-from carbon.metering import (
+from carbon.cascade import Grid, Readings, Rules, line_of, metered
+from carbon.lines import (
     HOUR_MICROSECOND,
-    energy_by_hour,
-    integrate_samples,
+    Runs,
+    common,
+    merged,
+    outside,
     pieces_from_rows,
     split_at_hours,
+    without,
 )
-from formulae.energy import EnergyInterval, integrate_power
-from formulae.energy import energy_by_hour as plain_hours
-from formulae.periods import Period
+from carbon.plain_hours import DeviceReadings, PlainHour, add_gaps, plain_device, split_piece
+from formulae.metering import outside_covered
+from formulae.spans import common_spans, merged_spans, uncovered_spans
 
-T0 = datetime(2026, 10, 1, tzinfo=UTC)
-NOTHING = pieces_from_rows([])
-FAR = 2**61
+SECOND = 1_000_000
+START = 490_000 * HOUR_MICROSECOND
+HOURS = 5
+END = START + HOURS * HOUR_MICROSECOND
+NAMES = PlainHour.__slots__
+instants = st.integers(START - HOUR_MICROSECOND, END + HOUR_MICROSECOND)
 
 
-def at(second: float) -> int:
-    return microsecond_of(T0 + timedelta(seconds=second))
+def runs(spans):
+    table = np.array(merged_spans(spans), dtype=np.int64).reshape(-1, 2)
+    return Runs(start=table[:, 0], end=table[:, 1])
 
 
-sample_lists = st.lists(
-    st.tuples(
-        st.integers(0, 3 * 3_600 * 1_000_000),
-        st.floats(0, 1_000, allow_nan=False, allow_subnormal=False),
-    ),
-    min_size=2,
-    max_size=40,
-    unique_by=lambda pair: pair[0],
+def rows(*columns):
+    return [tuple(int(one) for one in row) for row in zip(*columns, strict=True)]
+
+
+spans = st.lists(
+    st.tuples(st.integers(0, 1_000), st.integers(1, 200)).map(lambda one: (one[0], sum(one))),
+    max_size=12,
 )
 
 
-@given(sample_lists, st.sampled_from([10.0, 120.0, 3_600.0]))
-def test_samples_become_the_same_hours_as_by_the_plain_formula(pairs, max_gap_s):
-    origin = microsecond_of(T0)
-    instants = np.array([origin + offset for offset, _ in pairs])
-    powers = np.array([power for _, power in pairs])
-    pieces = integrate_samples(
-        np.ones(len(pairs), dtype=np.int64), instants, powers, max_gap_s=max_gap_s
-    )
-    table = energy_by_hour(pieces, NOTHING, start=0, end=FAR)
-    whole = integrate_power(
-        [(T0 + timedelta(microseconds=offset), power) for offset, power in pairs],
-        max_gap_s=max_gap_s,
-    )
-    expected = plain_hours(whole.intervals)
-    assert [microsecond_of(hour.hour.start) for hour in expected] == table.hour.tolist()
-    assert [hour.energy_millijoule for hour in expected] == table.measured_millijoule.tolist()
-    assert [round(hour.covered_s * 1e6) for hour in expected] == table.covered_microsecond.tolist()
+@given(spans, spans, st.integers(0, 40))
+def test_stretches_join_meet_and_part_as_by_the_plain_formulae(one, other, slack):
+    start, end = np.array(one, dtype=np.int64).reshape(-1, 2).T
+    found = merged(start, end, slack=slack)
+    assert rows(found.start, found.end) == merged_spans(one, slack=slack)
+    both = common(runs(one), runs(other))
+    assert rows(both.start, both.end) == common_spans(merged_spans(one), merged_spans(other))
+    rest = without(runs([(0, 1_200)]), runs(other))
+    assert rows(rest.start, rest.end) == uncovered_spans((0, 1_200), merged_spans(other))
+
+
+@given(spans, st.integers(0, 1_000), st.integers(1, 500), st.integers(0, 10**13))
+def test_a_piece_keeps_only_the_time_that_is_free(covered, start, duration, energy):
+    found = outside(pieces_from_rows([(start, start + duration, energy)]), runs(covered))
+    expected = outside_covered((start, start + duration, energy), merged_spans(covered))
+    assert sorted(rows(found.start, found.end, found.energy_millijoule)) == expected
 
 
 @given(
-    st.integers(0, 4 * 3_600_000_000),
-    st.integers(1, 5 * 3_600_000_000),
+    st.integers(0, 4 * HOUR_MICROSECOND),
+    st.integers(1, 5 * HOUR_MICROSECOND),
     st.integers(0, 10**13),
 )
-def test_an_interval_splits_at_hours_as_by_the_plain_formula(offset, duration, energy):
-    start = microsecond_of(T0) + offset
-    parts = split_at_hours(pieces_from_rows([(1, start, start + duration, energy)]))
-    begin = T0 + timedelta(microseconds=offset)
-    period = Period(start=begin, end=begin + timedelta(microseconds=duration))
-    expected = plain_hours([EnergyInterval(period=period, energy_millijoule=energy)])
-    order = np.argsort(parts.start)
-    assert [hour.energy_millijoule for hour in expected] == parts.energy_millijoule[order].tolist()
+def test_a_piece_splits_at_hours_as_by_the_plain_formula(offset, duration, energy):
+    piece = (START + offset, START + offset + duration, energy)
+    parts = split_at_hours(pieces_from_rows([piece]))
+    assert sorted(rows(parts.start, parts.end, parts.energy_millijoule)) == split_piece(piece)
     assert parts.energy_millijoule.sum() == energy
 
 
-def test_a_metered_interval_wins_over_the_samples_of_the_same_seconds():
-    sampled = pieces_from_rows([(1, at(0), at(100), 1_000)])
-    metered = pieces_from_rows([(1, at(40), at(60), 77)])
-    table = energy_by_hour(sampled, metered, start=0, end=FAR)
-    assert table.measured_millijoule.tolist() == [400 + 77 + 400]
-    assert table.covered_microsecond.tolist() == [100_000_000]
+def unique(rows_, keys):
+    return list({row[:keys]: row for row in rows_}.values())
 
 
-def test_an_interval_longer_than_an_hour_is_spread():
-    metered = pieces_from_rows([(1, at(0), at(7_200), 1_001)])
-    table = energy_by_hour(NOTHING, metered, start=0, end=FAR)
-    assert table.spread_millijoule.tolist() == [501, 500]
-    assert table.measured_millijoule.tolist() == [0, 0]
+def without_overlap(intervals):
+    """The intervals of each sender that overlap no earlier one: intake lets no other in."""
+    kept: dict[int, int] = {}
+    found = []
+    for sender, start, end, energy in sorted(intervals, key=lambda one: one[1]):
+        if kept.get(sender, 0) <= start:
+            kept[sender] = end
+            found.append((sender, start, end, energy))
+    return found
 
 
-def test_only_the_hours_asked_for_are_given():
-    metered = pieces_from_rows([(1, at(0), at(3_600), 5), (1, at(3_600), at(7_200), 7)])
-    table = energy_by_hour(NOTHING, metered, start=at(3_600), end=at(3_600) + HOUR_MICROSECOND)
-    assert table.measured_millijoule.tolist() == [7]
+senders = st.integers(0, 2)
+devices = st.builds(
+    DeviceReadings,
+    samples=st.lists(
+        st.tuples(senders, instants, st.floats(0, 800, allow_subnormal=False)), max_size=25
+    ).map(lambda found: unique(found, 2)),
+    intervals=st.lists(
+        st.tuples(
+            senders,
+            instants,
+            st.integers(1, 3 * HOUR_MICROSECOND),
+            st.integers(0, 2_000_000_000),
+        ).map(lambda one: (one[0], one[1], one[1] + one[2], one[3])),
+        max_size=6,
+    ).map(without_overlap),
+    counters=st.lists(
+        st.tuples(
+            senders,
+            instants,
+            st.integers(0, 3_000_000_000),
+            st.sampled_from([0, 7, 7, 7, 8]),
+        ),
+        max_size=25,
+    ).map(lambda found: unique(found, 2)),
+)
+assignments = st.lists(
+    st.tuples(instants, instants).map(sorted).filter(lambda one: one[0] < one[1]).map(tuple),
+    max_size=3,
+)
 
 
-def test_a_gap_longer_than_allowed_gives_neither_energy_nor_cover():
-    pieces = integrate_samples(
-        np.array([1, 1, 1]), np.array([at(0), at(60), at(300)]), np.full(3, 100.0), max_gap_s=120
+def table(names, found):
+    """Rows of (device, reading) as columns of the names."""
+    columns = list(zip(*([device, *row] for device, row in found), strict=True)) or [[]] * 9
+    return {
+        name: np.array(column, dtype=np.float64 if name == "power_w" else np.int64)
+        for name, column in zip(("device", "sender", *names), columns, strict=False)
+    }
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.lists(st.tuples(devices, assignments), min_size=1, max_size=3),
+    st.sampled_from([2, 120, 3_600]),
+)
+def test_all_readings_become_the_same_hours_as_by_the_plain_formulae(known, gap_s):
+    """Two or more senders of counters, intervals and power, resets and gaps, at random."""
+    ids = 10 + np.arange(len(known))
+    every = [(int(one), readings) for one, (readings, _owners) in zip(ids, known, strict=True)]
+    readings = Readings(
+        samples=table(("at", "power_w"), [(d, row) for d, r in every for row in r.samples]),
+        intervals=table(
+            ("start", "end", "energy_millijoule"),
+            [(d, row) for d, r in every for row in r.intervals],
+        ),
+        counters=table(
+            ("at", "counter_millijoule", "epoch"),
+            [(d, row) for d, r in every for row in r.counters],
+        ),
     )
-    assert pieces.energy_millijoule.tolist() == [6_000_000]
+    grid = Grid(devices=ids, start=START, hours=HOURS)
+    line = line_of(readings, grid)
+    limit_w, max_gap = 700.0, gap_s * SECOND
+    owned = [
+        (int(line.place(np.array([one]), np.array([at]))[0]), end - at)
+        for one, (_readings, spans_) in zip(ids, known, strict=True)
+        for at, end in spans_
+    ]
+    rules = Rules(
+        limit_w=np.full(len(ids), limit_w),
+        max_gap=max_gap,
+        assigned=runs([(place, place + duration) for place, duration in owned]),
+    )
+    fast, _aside = metered(readings, grid, line, rules)
+    for index, (device, spans_) in enumerate(known):
+        plain = plain_device(device, limit_w=limit_w, max_gap=max_gap)
+        hours = add_gaps(plain, within=(START, END), assigned=spans_)
+        for place in range(HOURS):
+            expected = hours.get(START + place * HOUR_MICROSECOND, PlainHour())
+            found = {name: int(getattr(fast, name)[index * HOURS + place]) for name in NAMES}
+            assert found == {name: getattr(expected, name) for name in NAMES}
