@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import zstandard
 
-MAGIC: Final = b"CWB1"  # the form of a packed body, and its version
+MAGIC: Final = b"CWB2"  # the form of a packed body, and its version
 METERS: Final = ("bmc", "rapl", "pdu")  # what NodeColumns.meter counts from 0
 MEASURES: Final = (  # the fields of a UseReading
     "utilisation_fraction",
@@ -28,11 +28,15 @@ MEASURES: Final = (  # the fields of a UseReading
 MAX_UNPACKED_BYTES: Final = 256 << 20
 _HEAD: Final = struct.Struct("<4sII")  # magic, bytes of the head, bytes of everything unpacked
 _LEVEL: Final = 1
+ABOUTS_KEPT: Final = 100_000  # devices that a process remembers
 _INDEXES: Final = {"device": "devices", "node": "names"}  # column: what it is an index into
 
 Device = npt.NDArray[np.int32]
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
+
+
+_encode = msgspec.msgpack.Encoder().encode
 
 
 class PackedBodyError(ValueError):
@@ -41,13 +45,21 @@ class PackedBodyError(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceAbout:
-    """A device as its sender names it; `facts` are shown beside its newest reading (MIG, scope)."""
+    """A device as its sender names it; `facts` are shown beside its newest reading (MIG, scope).
+
+    It holds its packed form: senders name the same devices in each request.
+    """
 
     uuid: str
     node: str = ""
     model: str = ""
     power_limit_w: float | None = None
     facts: Mapping[str, Any] = field(default_factory=dict)
+    packed: bytes = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        about = (self.uuid, self.node, self.model, self.power_limit_w, dict(self.facts))
+        object.__setattr__(self, "packed", _encode(about))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,7 +199,7 @@ class Brought:
 class _Head(msgspec.Struct, array_like=True):
     """Everything but the columns, and what the columns are: (name, dtype, count)."""
 
-    devices: list[tuple[str, str, str, float | None, dict[str, Any]]]
+    devices: list[bytes]  # each packed by itself
     jobs: list[tuple[int, str, str, str, int]]
     set_aside: list[tuple[str, int | None, str, str]]
     names: tuple[str, ...]
@@ -197,7 +209,7 @@ class _Head(msgspec.Struct, array_like=True):
     columns: list[tuple[str, str, int]]
 
 
-_encode_head = msgspec.msgpack.Encoder().encode
+_decode_about = msgspec.msgpack.Decoder(tuple[str, str, str, float | None, dict[str, Any]]).decode
 _decode_head = msgspec.msgpack.Decoder(_Head).decode
 
 
@@ -224,10 +236,7 @@ def pack(brought: Brought) -> bytes:
     """The body as bytes."""
     columns = _columns(brought)
     about = _Head(
-        devices=[
-            (one.uuid, one.node, one.model, one.power_limit_w, dict(one.facts))
-            for one in brought.devices
-        ],
+        devices=[one.packed for one in brought.devices],
         jobs=[(one.device, one.kind, one.job, one.run_name, one.at) for one in brought.jobs],
         set_aside=[(one.device_uuid, one.at, one.reading, one.reason) for one in brought.set_aside],
         names=brought.nodes.names,
@@ -236,9 +245,9 @@ def pack(brought: Brought) -> bytes:
         dropped=brought.dropped,
         columns=[(name, values.dtype.str, len(values)) for name, values in columns.items()],
     )
-    head = _encode_head(about)
+    head = _encode(about)
     plain = b"".join([head, *(np.ascontiguousarray(one).data for one in columns.values())])
-    packed = zstandard.ZstdCompressor(level=_LEVEL).compress(plain)
+    packed = zstandard.ZstdCompressor(level=_LEVEL, write_checksum=True).compress(plain)
     return _HEAD.pack(MAGIC, len(head), len(plain)) + packed
 
 
@@ -304,6 +313,21 @@ def _refuse_beyond(index: npt.NDArray[Any], length: int, name: str) -> None:
         raise PackedBodyError(f"the column {name} of a packed body names what is not there")
 
 
+_abouts: dict[bytes, DeviceAbout] = {}
+
+
+def _about(packed: bytes) -> DeviceAbout:
+    """The device of these bytes, the same object as the last time while it is remembered."""
+    known = _abouts.get(packed)
+    if known is None:
+        uuid, node, model, limit, facts = _decode_about(packed)
+        known = DeviceAbout(uuid=uuid, node=node, model=model, power_limit_w=limit, facts=facts)
+        if len(_abouts) >= ABOUTS_KEPT:
+            _abouts.clear()
+        _abouts[packed] = known
+    return known
+
+
 def _brought(head: _Head, columns: dict[str, Any]) -> Brought:
     def table(name: str) -> dict[str, Any]:
         start = f"{name}."
@@ -311,10 +335,7 @@ def _brought(head: _Head, columns: dict[str, Any]) -> Brought:
 
     power, counters, use, nodes = (table(one) for one in ("power", "counters", "use", "nodes"))
     return Brought(
-        devices=tuple(
-            DeviceAbout(uuid=uuid, node=node, model=model, power_limit_w=limit, facts=facts)
-            for uuid, node, model, limit, facts in head.devices
-        ),
+        devices=tuple([_about(one) for one in head.devices]),
         power=PowerColumns(**power) if power else no_power(),
         counters=CounterColumns(**counters) if counters else no_counters(),
         use=UseColumns(**use, measures=table("measure")) if use else no_use(),
