@@ -5,7 +5,7 @@ import io
 import math
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from typing import Final
 from uuid import UUID
@@ -91,6 +91,11 @@ def keep_evidence(name: str, chunks: Iterator[bytes]) -> Evidence:
             error
         )
     return Evidence(name=name[:255], sha256=blob.sha256)
+
+
+def with_evidence(new: NewInstrument, evidence: Evidence | None) -> NewInstrument:
+    """The same wish with its proof."""
+    return replace(new, evidence=evidence)
 
 
 def read_serials(text: str) -> list[Serials]:

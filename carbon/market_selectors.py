@@ -123,14 +123,18 @@ def _matched_year(
 
 
 def market_by_day(
-    organisation_id: UUID, entries: QuerySet[EmissionEntry], *, as_of: datetime | None = None
+    organisation_id: UUID,
+    entries: QuerySet[EmissionEntry],
+    *,
+    as_of: datetime | None = None,
+    years: Mapping[ZoneYear, MatchedYear] | None = None,
 ) -> dict[date, MarketSum]:
     """Market-based emissions of these entries by UTC day, contracts taken into account.
 
     Contracts cover a market's energy whoever used it, so the sums of all projects are that of the
-    organisation.
+    organisation. `years` saves matching them again.
     """
-    years = matched_years(organisation_id, as_of=as_of)
+    years = matched_years(organisation_id, as_of=as_of) if years is None else years
     matched = Q(pk__in=[])
     for zone, year in years:
         low, high = year_bounds(year)

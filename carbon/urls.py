@@ -2,7 +2,7 @@
 
 from django.urls import URLPattern, URLResolver, path
 
-from carbon import api, batch_api, energy_urls, intensity_urls, remote_write_api
+from carbon import api, batch_api, book_urls, energy_urls, intensity_urls, remote_write_api
 from carbon.views import power as power_pages
 from carbon.views import pulls as pull_pages
 from carbon.views import sites as site_pages
@@ -28,6 +28,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("power/", power_pages.power, name="power"),
     path("power/<uuid:job_id>/", power_pages.power_delivery, name="power_delivery"),
     *energy_urls.urlpatterns,
+    *book_urls.urlpatterns,
     *intensity_urls.urlpatterns,
 ]
 api_urlpatterns: list[URLPattern | URLResolver] = [
