@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import zstandard
 
-MAGIC: Final = b"CWB2"  # the form of a packed body, and its version
+MAGIC: Final = b"CWB1"  # the form of a packed body, and its version
 METERS: Final = ("bmc", "rapl", "pdu")  # what NodeColumns.meter counts from 0
 MEASURES: Final = (  # the fields of a UseReading
     "utilisation_fraction",

@@ -148,6 +148,8 @@ class _Joined:
         """The indices of a body's devices; what a later body leaves out stays known."""
         for one in devices:
             known = self.devices.get(one.uuid)
+            if known is one:
+                continue
             if known is None or known == one:
                 self.devices.setdefault(one.uuid, one)
                 continue
