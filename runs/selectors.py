@@ -143,12 +143,34 @@ def devices_of(site_id: UUID) -> list[DeviceRecord]:
     return _device_records(devices)
 
 
+def device_by_id(organisation_id: UUID, device_id: int) -> DeviceRecord | None:
+    """The device with this id; None when there is none in the organisation."""
+    found = Device.objects.filter(organisation_id=organisation_id, pk=device_id)
+    return next(iter(_device_records(found.select_related("node"))), None)
+
+
 def devices_by_uuid(organisation_id: UUID, uuids: Iterable[str]) -> dict[str, DeviceRecord]:
     """The known ones among these device UUIDs, wherever in the organisation they stand."""
-    devices = Device.objects.filter(organisation_id=organisation_id, uuid__in=list(uuids))
-    return {
-        record.device_uuid: record for record in _device_records(devices.select_related("node"))
-    }
+    specs: Mapping[str, AcceleratorSpec] | None = None
+    found: dict[str, DeviceRecord] = {}
+    # Plain rows: a site's worth of model instances takes seconds.
+    rows = Device.objects.filter(organisation_id=organisation_id, uuid__in=list(uuids))
+    for pk, uuid, site_id, node, model, accelerator_key, limit_w in rows.values_list(
+        "pk", "uuid", "site_id", "node__name", "model", "accelerator_key", "max_power_w"
+    ):
+        if specs is None:
+            specs = _catalogue(organisation_id)
+        spec = specs.get(accelerator_key)
+        found[uuid] = DeviceRecord(
+            device_id=pk,
+            device_uuid=uuid,
+            site_id=site_id,
+            node=node or "",
+            model=model,
+            accelerator_key=accelerator_key,
+            power_limit_w=limit_w or (spec.max_power_w if spec else None),
+        )
+    return found
 
 
 def _device_records(devices: Iterable[Device]) -> list[DeviceRecord]:
