@@ -11,11 +11,10 @@ from django.db import connection
 from django.utils.translation import gettext as _
 
 from audit.selectors import trail
-from carbon.factors import zone_chain
+from carbon.factors import cloud_name, published_pues, zone_chain
 from carbon.intensity import series_id
 from carbon.intensity_sources import CSV, ELECTRICITY_MAPS, UK, WATTTIME
-from carbon.intensity_zones import suggested_zones
-from carbon.models import FactorApproval, GridIntensity, SiteFactor, SiteZone
+from carbon.models import EmbodiedAsset, FactorApproval, GridIntensity, SiteFactor, SiteZone
 from carbon.records import GridFactor
 from carbon.site_factors import grid_factors
 from runs.selectors import sites
@@ -28,6 +27,7 @@ _UNITS: Final = {
     "source_l_per_kwh": "L/kWh",
     "max_gap_s": "s",
 }
+_OWN_KINDS: Final = {"grid_intensity": "grid_g_per_kwh", "wue": "wue_l_per_kwh"}
 _LICENCES: Final[Mapping[str, Any]] = {
     ELECTRICITY_MAPS: "Electricity Maps: your contract",
     WATTTIME: "WattTime: your contract",
@@ -99,6 +99,13 @@ class RegistryRow:
     approvals: tuple[Approval, ...] = ()
 
     @property
+    def version_apart(self) -> str:
+        """The version where it says more than the id: not of what holds always."""
+        return (
+            "" if self.version in self.factor_id or self.version == "1970-01-01" else self.version
+        )
+
+    @property
     def approved_value(self) -> float:
         """What an approval is about; a series is approved as a whole, under 0."""
         return 0.0 if self.is_series or self.low is None else self.low
@@ -116,7 +123,13 @@ def registry(organisation_id: UUID, *, text: str = "") -> list[RegistryRow]:
     """
     used = _used(organisation_id)
     known = {row.factor_id for row in used}
-    usable = [*_series(organisation_id), *_own(organisation_id), *_yearly(organisation_id, text)]
+    usable = [
+        *_series(organisation_id),
+        *_own(organisation_id),
+        *_hardware(organisation_id),
+        *_yearly(organisation_id, text),
+        *_published(organisation_id, text),
+    ]
     rows = [*used, *(row for row in usable if row.factor_id not in known)]
     rows = _with_licences(rows)
     if text:
@@ -213,6 +226,49 @@ def _yearly(organisation_id: UUID, text: str) -> list[RegistryRow]:
     return [_of_grid(row) for row in found]
 
 
+def _hardware(organisation_id: UUID) -> list[RegistryRow]:
+    """The hardware whose making is counted, with its range."""
+    rows = EmbodiedAsset.objects.filter(organisation_id=organisation_id, superseded_at__isnull=True)
+    return [
+        RegistryRow(
+            factor_id=f"embodied-asset/{row.pk}",
+            kind="embodied",
+            low=row.kgco2e_low if row.kgco2e_low is not None else row.kgco2e,
+            high=row.kgco2e_high if row.kgco2e_high is not None else row.kgco2e,
+            unit="kgCO2e",
+            year=row.purchased_on.year,
+            source=f"{row.name}: {row.source}",
+            level="site",
+            basis=f"{row.kgco2e:g} kgCO2e",
+            version="",
+            valid_from=row.purchased_on.isoformat(),
+        )
+        for row in rows
+    ]
+
+
+def _published(organisation_id: UUID, text: str) -> list[RegistryRow]:
+    """Published PUE values of the sites' providers; with a text those of all."""
+    clouds = {cloud_name(site.provider) for site in sites(organisation_id)}
+    return [
+        RegistryRow(
+            factor_id=f"published-pue/{row.provider}/{row.about}/{row.year}",
+            kind="pue",
+            low=row.pue,
+            high=row.pue,
+            unit="ratio",
+            year=row.year,
+            source=f"{row.provider}, {row.about}: {row.source}",
+            level="published",
+            basis="published",
+            version="",
+            licence=_("a published figure, cited"),
+        )
+        for row in published_pues()
+        if text or cloud_name(row.provider) in clouds
+    ]
+
+
 def _of_grid(row: GridFactor) -> RegistryRow:
     return RegistryRow(
         factor_id=row.factor_id,
@@ -275,7 +331,7 @@ def _entered_key(row: RegistryRow) -> str:
     if row.factor_id.startswith("intensity/"):
         return row.factor_id.split("/")[1]
     if row.factor_id.startswith("site-factor/"):
-        return f"{row.kind.replace('grid_intensity', 'grid_g_per_kwh')}/{row.version}/{row.low}"
+        return f"{_OWN_KINDS.get(row.kind, row.kind)}/{row.version}/{row.low}"
     return ""
 
 
@@ -292,8 +348,3 @@ def _entered(organisation_id: UUID) -> dict[str, str]:
         if entry.action in ("intensity_source.connect", "intensity_source.import"):
             found[entry.object_id] = entry.actor_label
     return found
-
-
-def suggestions(organisation_id: UUID) -> dict[UUID, dict[str, str]]:
-    """Likely zones of each site by service."""
-    return {site.site_id: suggested_zones(site) for site in sites(organisation_id)}

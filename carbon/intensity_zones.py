@@ -26,9 +26,3 @@ def suggested_zone(site: SiteRecord, provider: str) -> str:
         if found:
             return found
     return ""
-
-
-def suggested_zones(site: SiteRecord) -> dict[str, str]:
-    """The suggestion of each service that has one."""
-    names = ("electricitymaps", "watttime", "uk_carbon_intensity")
-    return {name: zone for name in names if (zone := suggested_zone(site, name))}

@@ -130,8 +130,8 @@ class ElectricityMaps:
                 answer = self._ask("latest", zone, basis=self.bases[0], limits=CHECKING)
             except IntensityError as error:
                 steps.append(Check(about=zone, ok=False, message=_in_words(error, zone)))
-                if error.code == "unauthorised":
-                    return steps
+                if error.code == "unauthorised" or not error.permanent:
+                    return steps  # the others would end alike, and somebody waits
                 continue
             words = _("{value} g/kWh at {at}.").format(
                 value=answer.get("carbonIntensity"), at=answer.get("datetime")

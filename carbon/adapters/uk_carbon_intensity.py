@@ -33,6 +33,7 @@ from projects.web_client import Limits, Request, WebError, ask
 BASE_URL: Final = "https://api.carbonintensity.org.uk"
 ZONE: Final = "GB"
 LONGEST_RANGE: Final = timedelta(days=13)  # the service answers up to 14
+LOSSES: Final = "with losses of the grid"  # so that nobody adds them under scope 3 again
 HALF_HOUR: Final = timedelta(minutes=30)
 
 
@@ -88,7 +89,7 @@ class UkCarbonIntensity:
                 basis="direct",
                 value_g_per_kwh=value,
                 is_estimated=hour in forecast,
-                method="forecast" if hour in forecast else "",
+                method=f"forecast, {LOSSES}" if hour in forecast else LOSSES,
             )
             for hour, value in means.items()
         ], broken

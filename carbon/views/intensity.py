@@ -30,6 +30,7 @@ from projects.records import Actor
 from runs.selectors import site_by_slug, sites
 
 DAYS_SHOWN = 92
+DAYS_LISTED = 31
 
 
 def _source_for(actor: Actor, source_id: UUID, *, write: bool) -> IntensitySource:
@@ -219,7 +220,7 @@ def site_intensity(request: HttpRequest, slug: str) -> HttpResponse:
         "site": site,
         "zones": zones_of_site(site.site_id),
         "months": calendar_months(days),
-        "days": [day for day in reversed(days) if day.measured or day.estimated],
+        "days": [day for day in reversed(days) if day.measured or day.estimated][:DAYS_LISTED],
         "day_numbers": range(1, 32),
     }
     return render(request, "carbon/intensity_site.html", context)

@@ -1,12 +1,14 @@
 """Pulling grid intensity: revisions supersede, holes fall back, the books follow, rest is kept."""
 
 import json
+import threading
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 
 import pytest
 from cryptography.fernet import Fernet
 from django.core.management import CommandError, call_command
+from django.db import connection
 
 from audit.models import AuditEntry
 from carbon import intensity_feeds as feeds
@@ -130,7 +132,9 @@ def test_a_hole_falls_to_the_next_source_and_then_to_nothing(grid, url):
     grid.fill("GB", TODAY, [250.0, 260.0])
     for one in (first, second):
         pull(one)
-    assert {hour: one.value for hour, one in chosen().items()} == {0: 300.0, 1: 261.0}
+    found = chosen()
+    assert {hour: one.value for hour, one in found.items()} == {0: 300.0, 1: 261.0}
+    assert "with losses of the grid" in found[1].basis
     (day,) = intensity_days(site(), TODAY.date(), TODAY.date())
     assert (day.measured, day.estimated, day.yearly) == (2, 0, 22)
 
@@ -305,6 +309,27 @@ def test_the_command_pulls_days_and_prints_json(grid, url, capsys):
         call_command("pull_intensity", "--source", "Nobody")
     with pytest.raises(CommandError, match="is no day"):
         call_command("pull_intensity", "--from", "yesterday")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_pulls_at_once_store_each_hour_once(grid, url):
+    source = connect(url)
+    grid.fill("DE", TODAY, [300.0, 310.0])
+    errors = []
+
+    def one():
+        try:
+            errors.extend(feeds.pull_source(source, now=NOW).errors.values())
+        finally:
+            connection.close()
+
+    threads = [threading.Thread(target=one) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert errors == []
+    assert HourlyIntensity.objects.count() == 2
 
 
 CSV = "zone,hour,g_per_kwh\nHALL,2025-10-20T00:00Z,123.5\nHALL,2025-10-20T02:00+01:00,130\n"
