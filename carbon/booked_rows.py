@@ -35,6 +35,7 @@ REASONS: Final = (  # a row's reason is an index; the first that fits is told
     CONTRADICTION,
 )
 CONTRADICTS: Final = REASONS.index(CONTRADICTION)
+LAST_MICROSECOND: Final = 253_402_300_799_000_000  # the end of the year 9999
 HIGHEST_NODE_W: Final = 1e6  # a whole rack takes a fifth of it
 FUTURE_MICROSECOND: Final = int(FUTURE.total_seconds() * 1_000_000)
 _VALUE: Final[Mapping[str, str]] = {
@@ -106,8 +107,8 @@ class Round:
         rows = [
             Aside(
                 device_uuid=one.device_uuid,
-                start=one.at,
-                end=one.at,
+                start=_shown(one.at),
+                end=_shown(one.at),
                 reading=one.reading,
                 reason=one.reason,
             )
@@ -124,8 +125,8 @@ class Round:
         return [
             Aside(
                 device_uuid=self._name(table, int(columns["device"][row])),
-                start=int(columns["at"][row]),
-                end=int(columns["at"][row]),
+                start=_shown(int(columns["at"][row])),
+                end=_shown(int(columns["at"][row])),
                 reading=f"{columns[_VALUE[table]][row]:.15g} {_UNIT[table]}",
                 reason=REASONS[self.reason[table][row]],
             )
@@ -139,6 +140,11 @@ class Round:
 
 
 _UNIT: Final[Mapping[str, str]] = {"power": "W", "counters": "mJ", "nodes": "W"}
+
+
+def _shown(at: int | None) -> int | None:
+    """The instant, where a calendar has it."""
+    return at if at is not None and 0 <= at <= LAST_MICROSECOND else None
 
 
 def checked(site: SiteRecord, waiting: Waiting) -> Round:

@@ -12,7 +12,7 @@ from typing import Any, Final
 from uuid import UUID
 
 import structlog
-from django.db import connection, transaction
+from django.db import DataError, IntegrityError, connection, transaction
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
@@ -23,9 +23,10 @@ from carbon.intake import lock_site
 from carbon.models import IntakeBody
 from carbon.reopening import reopen
 from carbon.sender_counts import count as count_senders
+from carbon.sender_counts import note_unreadable
 from carbon.sightings import end_silent_jobs, note_jobs
 from carbon.storing import COUNTERS, NODES, POWER, USE, Columns, Table, store
-from carbon.waiting import Waiting, read_waiting
+from carbon.waiting import Waiting, read_waiting, waiting_bodies
 from jobs import services as jobs
 from jobs.records import JobContext, PermanentJobError
 from runs.records import SiteRecord
@@ -34,6 +35,9 @@ from runs.selectors import site_by_id
 log = structlog.get_logger(__name__)
 LIMIT_ROWS: Final = 400_000  # of one transaction: some seconds, some 100 MB
 LONGEST_JOB_S: Final = 120.0  # then another job goes on, so that nobody else starves
+BY_ONE: Final = 200  # bodies that are tried each on its own before rounds go on
+# What one body may bring on everybody: values that a table refuses. A database that is down is not.
+UNBOOKABLE: Final = (DataError, IntegrityError, ValueError, OverflowError, LookupError)
 TIDY_EVERY_S: Final = 60.0
 _tidied: dict[UUID, float] = {}
 TABLES: Final = (("power", POWER), ("counters", COUNTERS), ("use", USE), ("nodes", NODES))
@@ -128,14 +132,7 @@ def book_readings_job(context: JobContext) -> dict[str, Any]:
     whole, until_s = Booked(), time.monotonic() + LONGEST_JOB_S
     while time.monotonic() < until_s:
         before = whole.last_id
-        whole.add(
-            book_site(
-                site,
-                now=timezone.now(),
-                after_id=before,
-                before_commit=context.assert_still_mine,
-            )
-        )
+        whole.add(_book_around(site, after_id=before, before_commit=context.assert_still_mine))
         context.report(whole.rows, None, site.name)
         if whole.last_id == before:
             break
@@ -152,6 +149,30 @@ def book_readings_job(context: JobContext) -> dict[str, Any]:
         "rejected": whole.rejected,
         "reasons": whole.reasons,
     }
+
+
+def _book_around(site: SiteRecord, *, after_id: int, before_commit: Callable[[], None]) -> Booked:
+    """Book a round; where one body cannot be booked at all, the others, and leave that one."""
+    try:
+        return book_site(site, now=timezone.now(), after_id=after_id, before_commit=before_commit)
+    except UNBOOKABLE:
+        log.exception("round not booked, trying body by body", site=str(site.site_id))
+    whole = Booked(last_id=after_id)
+    for body_id, sender_id in waiting_bodies(site.site_id, after_id=after_id, limit=BY_ONE):
+        try:
+            one = book_site(
+                site,
+                now=timezone.now(),
+                after_id=body_id - 1,
+                limit_rows=1,
+                before_commit=before_commit,
+            )
+            whole.add(one)
+        except UNBOOKABLE as error:
+            log.exception("a body cannot be booked and stays", body=body_id, sender=sender_id)
+            note_unreadable({sender_id: type(error).__name__})
+        whole.last_id = body_id
+    return whole
 
 
 def _tidy(site: SiteRecord) -> None:

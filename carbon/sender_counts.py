@@ -1,5 +1,6 @@
 """What a round of booking adds to the rows of its senders."""
 
+from collections.abc import Mapping
 from typing import Final
 
 import numpy as np
@@ -36,7 +37,12 @@ def count(waiting: Waiting, round_: Round | None) -> None:
     """
     if round_ is not None:
         _add(waiting, round_)
-    for sender_id, problem in waiting.unreadable.items():
+    note_unreadable(waiting.unreadable)
+
+
+def note_unreadable(problems: Mapping[int, str]) -> None:
+    """Say on senders' rows that a body of theirs waits for ever, and why."""
+    for sender_id, problem in problems.items():
         error = _("A body of it waits and cannot be read: {problem}").format(problem=problem)
         Sender.objects.filter(pk=sender_id).update(last_error=error[:LONGEST_ERROR])
 

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from django.db import connection
 
 from carbon.attribution import microsecond_of
+from carbon.models import IntakeBody
 from carbon.packed import (
     MEASURES,
     Brought,
@@ -85,6 +86,12 @@ def read_waiting(site_id: UUID, *, after_id: int, limit_rows: int) -> Waiting:
         except PackedBodyError as error:
             joined.unreadable[sender_id] = str(error)
     return joined.waiting(last_id=found[-1][0] if found else after_id)
+
+
+def waiting_bodies(site_id: UUID, *, after_id: int, limit: int) -> list[tuple[int, int]]:
+    """The oldest waiting bodies after `after_id`, each with its sender."""
+    found = IntakeBody.objects.filter(site_id=site_id, id__gt=after_id).order_by("id")
+    return list(found.values_list("id", "sender_id")[:limit])
 
 
 class _Joined:

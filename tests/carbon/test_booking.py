@@ -1,5 +1,6 @@
 """Booking: what doors stored becomes readings once, whoever repeats, dies or contradicts."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 import numpy as np
@@ -411,6 +412,26 @@ def test_a_body_that_cannot_be_read_stays_and_does_not_stop_the_others():
     run_job(place)
     assert PowerSample.objects.count() == IntakeBody.objects.count() == 1
     assert "cannot be read" in Sender.objects.get().last_error
+
+
+def test_a_body_that_no_table_takes_stays_and_does_not_stop_the_others():
+    place = site()
+    brought(place, reading(600.0, ago(minutes=5), "GPU-1"), sender="good")
+    brought(place, reading(600.0, ago(minutes=5), "GPU-" + "x" * 200), sender="bad")
+    brought(place, reading(600.0, ago(minutes=4), "GPU-1"), sender="good")
+    assert run_job(place)["stored"] == 2
+    assert IntakeBody.objects.count() == 1
+    assert "cannot be read" in Sender.objects.get(name="bad").last_error
+    assert run_job(place)["stored"] == 0
+
+
+def test_an_instant_beyond_every_calendar_is_set_aside_without_one():
+    place = site()
+    body = reading()
+    far = Brought(devices=body.devices, power=replace(body.power, at=np.array([2**62])))
+    brought(place, far)
+    assert booked(place).reasons == {"in_the_future": 1}
+    assert QuarantinedPower.objects.get().start is None
 
 
 def test_the_schedule_asks_for_one_job_a_site_however_much_waits():
