@@ -5,9 +5,10 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from lake.file_kinds import TextFileRefusedError
 from lake.places import LakeError
@@ -23,17 +24,22 @@ PACKED_RATIO: Final = 20  # of what is packed; only bounds the time
 MAX_FIELD_BYTES: Final = 128 * 1024
 
 
-def ask_child(
-    request: Mapping[str, Any],
-    *,
-    on_bytes: Callable[[int], None] | None = None,
-    timeout_s: float = 3600.0,
-) -> Mapping[str, Any]:
-    """Let a confined process do what the request asks, and return its answer.
+class Ask(Protocol):
+    """How a child is asked: one request after the other about the same file."""
 
-    Raises:
-        TextFileRefusedError: the file cannot be read whole and safely.
-    """
+    def __call__(
+        self, request: Mapping[str, Any], *, on_bytes: Callable[[int], None] | None = None
+    ) -> Mapping[str, Any]:
+        """The child's answer.
+
+        Raises:
+            TextFileRefusedError: the file cannot be read whole and safely.
+        """
+
+
+@contextmanager
+def confined_child(*, timeout_s: float = 3600.0) -> Iterator[Ask]:
+    """A confined process that answers requests about one file; the first sets its bounds."""
     child = subprocess.Popen(
         [sys.executable, "-E", "-s", "-m", "lake.parse_child"],
         cwd=PROJECT_ROOT,
@@ -46,23 +52,32 @@ def ask_child(
     )
     alarm = threading.Timer(timeout_s, child.kill)
     alarm.start()
+
+    def ask(
+        request: Mapping[str, Any], *, on_bytes: Callable[[int], None] | None = None
+    ) -> Mapping[str, Any]:
+        return _converse(child, json.dumps({**_defaults(request), **request}), on_bytes)
+
     try:
-        answer = _converse(child, json.dumps({**_defaults(request), **request}), on_bytes)
+        yield ask
     finally:
         alarm.cancel()
         child.kill()
         child.wait()
         for pipe in (child.stdin, child.stdout):
             if pipe is not None:
-                pipe.close()
-    if "refused" in answer:
-        raise TextFileRefusedError(
-            answer["refused"],
-            answer["message"],
-            row=answer.get("row"),
-            column=answer.get("column") or "",
-        )
-    return answer
+                with suppress(BrokenPipeError):
+                    pipe.close()
+
+
+def ask_child(request: Mapping[str, Any], *, timeout_s: float) -> Mapping[str, Any]:
+    """The answer of a confined process that is asked one thing.
+
+    Raises:
+        TextFileRefusedError: the file cannot be read whole and safely.
+    """
+    with confined_child(timeout_s=timeout_s) as ask:
+        return ask(request)
 
 
 def _defaults(request: Mapping[str, Any]) -> dict[str, Any]:
@@ -86,22 +101,27 @@ def _defaults(request: Mapping[str, Any]) -> dict[str, Any]:
 def _converse(
     child: subprocess.Popen[str], request: str, on_bytes: Callable[[int], None] | None
 ) -> Mapping[str, Any]:
-    """Hand the request over, pass progress on, return the child's last line."""
+    """Hand the request over, pass progress on, return the child's answer."""
     if child.stdin is None or child.stdout is None:
         raise LakeError("the parsing process has no pipes")
-    try:
-        child.stdin.write(request)
-        child.stdin.close()
-    except BrokenPipeError:
-        pass  # it died at once; its missing answer says so below
+    with suppress(BrokenPipeError):  # it died at once; its missing answer says so below
+        child.stdin.write(request + "\n")
+        child.stdin.flush()
     for line in child.stdout:
         answer: Mapping[str, Any] = json.loads(line)
+        if "refused" in answer:
+            raise TextFileRefusedError(
+                answer["refused"],
+                answer["message"],
+                row=answer.get("row"),
+                column=answer.get("column") or "",
+            )
         if "progress_bytes" not in answer:
             return answer
         if on_bytes is not None:
             on_bytes(answer["progress_bytes"])
-    return {
-        "refused": "limits",
-        "message": "the file needed more memory or time than one file may use; "
+    raise TextFileRefusedError(
+        "limits",
+        "the file needed more memory or time than one file may use; "
         "split it, or check that it is a bill of ordinary rows",
-    }
+    )

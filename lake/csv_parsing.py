@@ -1,11 +1,13 @@
 """How the child process reads a CSV: unpacked on the fly, parsed, what is wrong named by row."""
 
 import csv
+import fcntl
 import hashlib
 import io
 import os
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import chain
 from pathlib import Path
 from typing import Any, Final
@@ -13,6 +15,7 @@ from typing import Any, Final
 import duckdb
 
 from lake.refusing import (
+    CHUNK_BYTES,
     MAX_COLUMNS,
     RefusedError,
     Say,
@@ -116,7 +119,7 @@ class _Feed(threading.Thread):
         self.chunks, self.lines, self.say = chunks, lines, say
         self.size_bytes, self.sha256, self.has_nul = 0, "", False
         self.refusal: RefusedError | None = None
-        self.ends = os.pipe() if is_piped else None
+        self.ends = _wide_pipe() if is_piped else None
 
     @property
     def name(self) -> str:  # type: ignore[override]  # what the engine reads
@@ -153,6 +156,14 @@ class _Feed(threading.Thread):
         """Tell the feeding thread that nobody reads any more."""
         if self.ends:
             os.close(self.ends[0])
+
+
+def _wide_pipe() -> tuple[int, int]:
+    """A pipe that takes a chunk at once, where the system gives one: fewer turns to wait for."""
+    ends = os.pipe()
+    with suppress(OSError):
+        fcntl.fcntl(ends[1], fcntl.F_SETPIPE_SZ, CHUNK_BYTES)
+    return ends
 
 
 def _write(descriptor: int, chunk: bytes) -> bool:

@@ -1,7 +1,8 @@
-"""The child process that reads one file of a stranger: one request in, one answer out."""
+"""The child process that reads one file of a stranger: requests in, an answer to each out."""
 
 import json
 import sys
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -9,27 +10,30 @@ from lake.confinement import die_with_parent, limit_resources, refuse_network
 
 
 def main() -> None:
-    """Confine this process, then do what is asked."""
-    request = json.loads(sys.stdin.read())
+    """Confine this process by the first request, then do what is asked until no more is."""
+    requests = map(json.loads, sys.stdin)
+    first = next(requests)
     die_with_parent()
     limit_resources(
-        memory_bytes=request["memory_bytes"],
-        cpu_s=request["cpu_s"],
-        file_bytes=request["file_bytes"],
+        memory_bytes=first["memory_bytes"], cpu_s=first["cpu_s"], file_bytes=first["file_bytes"]
     )
     refuse_network()
+    for request in chain([first], requests):
+        _say(_answered(request))
+
+
+def _answered(request: dict[str, Any]) -> dict[str, Any]:
     # imported only now: what they load is confined too
     from lake.refusing import RefusedError
 
     try:
-        answer = _answer(request)
+        return _answer(request)
     except RefusedError as refusal:
-        answer = refusal.answer
+        return refusal.answer
     except MemoryError:
-        answer = RefusedError("limits", "the file needed more memory than one file may use").answer
+        return RefusedError("limits", "the file needed more memory than one file may use").answer
     except OSError as error:
-        answer = _trouble(error)
-    _say(answer)
+        return _trouble(error)
 
 
 def _answer(request: dict[str, Any]) -> dict[str, Any]:

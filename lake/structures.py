@@ -4,21 +4,21 @@ import json
 import re
 from collections import Counter
 from pathlib import Path
-from typing import Any, Final
-
-import pyarrow as pa
+from typing import TYPE_CHECKING, Any, Final
 
 from lake.refusing import sql_name, sql_text
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 UNREADABLE: Final = "x_unreadable"
 BATCH: Final = 20_000
 MAX_DEPTH: Final = 16
 # What may stand beside a key: Google's tags say whence they are.
 PAIR_FIELDS: Final = frozenset({"value", "inherited", "namespace"})
-MAP_TYPE: Final = pa.map_(pa.string(), pa.string())
-LIST_TYPE: Final = pa.list_(MAP_TYPE)
-# A number would lose its text in the engine's JSON, and a NUL or half a letter is no text.
-UNSAFE: Final = r"[:\[,]\s*-?[0-9]|\\u(0000|[dD][89a-fA-F])"
+# A number would lose its text in the engine's JSON, and a NUL or half a letter is no text. A number
+# follows the quotation mark and colon of its key, or stands in a list.
+UNSAFE: Final = r'"\s*:\s*-?[0-9]|[\[,]\s*-?[0-9]|\\u(0000|[dD][89a-fA-F])'
 _TOKEN: Final = re.compile(
     r"""\s*(?:(?P<text>'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")|(?P<mark>[][{}:,])|(?P<word>[^\s][^][{}:,\s]*))""",
     re.DOTALL,
@@ -252,7 +252,9 @@ def write_lookup(engine: Any, source: str, column: str, *, is_list: bool, target
     return int(bad[0][0])
 
 
-def _read_batch(texts: list[str], *, is_list: bool) -> pa.Table:
+def _read_batch(texts: list[str], *, is_list: bool) -> "pa.Table":
+    import pyarrow as pa  # takes as long to import as a small file to read
+
     values: list[Any] = []
     bad: list[bool] = []
     for text in texts:
@@ -262,5 +264,6 @@ def _read_batch(texts: list[str], *, is_list: bool) -> pa.Table:
             kept = [(UNREADABLE, text)]
             value = [kept] if is_list else kept
         values.append(value)
-    kind = LIST_TYPE if is_list else MAP_TYPE
+    one = pa.map_(pa.string(), pa.string())
+    kind = pa.list_(one) if is_list else one
     return pa.table({"text": texts, "value": pa.array(values, type=kind), "bad": bad})

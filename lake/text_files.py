@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
-from lake.child_process import MAX_FIELD_BYTES, ask_child
+from lake.child_process import MAX_FIELD_BYTES, ask_child, confined_child
 from lake.file_kinds import EVERY, TEXTS, TextFileRefusedError, compression_of
 
 __all__ = [
@@ -29,6 +29,7 @@ __all__ = [
     "read_parquet_file",
 ]
 ZIP_MEMBER: Final = "zip:"
+Wanted = Callable[[Sequence[str]], tuple[str, ...] | None]  # of these columns; None means all
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,15 +117,26 @@ class ArchiveMember:
 def read_file(
     request: ParseRequest,
     *,
+    wanted: Wanted | None = None,
     on_bytes: Callable[[int], None] | None = None,
     timeout_s: float = 3600.0,
 ) -> TextTable:
     """Read a CSV or Parquet file, packed or in an archive, in a child process.
 
+    Args:
+        request: what, where, and within which bounds.
+        wanted: chooses `wanted_columns` among the file's, once its header is read.
+        on_bytes: hears now and then how many bytes are unpacked.
+        timeout_s: after so long the file is refused.
+
     Raises:
         TextFileRefusedError: the file cannot be read whole and safely.
     """
-    answer = ask_child(request.asking("parse"), on_bytes=on_bytes, timeout_s=timeout_s)
+    with confined_child(timeout_s=timeout_s) as ask:
+        if wanted is not None:
+            columns = ask(request.asking("header"))["columns"]
+            request = replace(request, wanted_columns=wanted(columns))
+        answer = ask(request.asking("parse"), on_bytes=on_bytes)
     folder = request.folder
     types: Mapping[str, str] = answer["types"]
     shapes = {name: name in request.list_columns for name in answer["lookups"]}

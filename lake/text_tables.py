@@ -8,6 +8,7 @@ from lake.engine import Engine
 from lake.text_files import TextTable
 
 NULL_WORDS: Final = ("", "NULL")  # as in a CSV, where nothing tells an empty text from no text
+SMALL_LOOKUP_BYTES: Final = 4 * 2**20
 
 
 def open_text_table(engine: Engine, table: TextTable) -> ibis.Table:
@@ -17,6 +18,9 @@ def open_text_table(engine: Engine, table: TextTable) -> ibis.Table:
     for number, (name, path) in enumerate(table.lookups.items()):
         text, found[name] = f"x_text_{number}", f"x_value_{number}"
         lookup = engine.text_table(path).select(**{text: "text", found[name]: "value"})
+        if path.stat().st_size <= SMALL_LOOKUP_BYTES:
+            # the engine sees that no text stands twice: it joins only where a value is wanted
+            lookup = lookup.group_by(text).agg(**{found[name]: lookup[found[name]].arbitrary()})
         lines = lines.left_join(lookup, lines[name] == lookup[text])
     values: dict[str, Any] = {
         name: lines[found[name]] if name in found else _value(lines[name], table)

@@ -3,7 +3,8 @@
 import os
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -15,7 +16,7 @@ from billing.models import Delivery, DeliveryFile
 from billing.records import ChargesRefusedError
 from jobs.records import JobContext
 from lake import blobs
-from lake.text_files import ParseRequest, TextFileRefusedError, TextTable, read_file, read_header
+from lake.text_files import ParseRequest, TextFileRefusedError, TextTable, read_file
 
 MEBIBYTE: Final = 2**20
 REPORT_S: Final = 1.0
@@ -117,11 +118,12 @@ def _watch(
 def _read_one(
     file: DeliveryFile, request: ParseRequest, bill_format: str, done_bytes: dict[str, int]
 ) -> TextTable:
+    is_worth_asking = file.size_bytes >= WORTH_ASKING_BYTES
     try:
-        if file.size_bytes >= WORTH_ASKING_BYTES:
-            request = replace(request, wanted_columns=_wanted(request, bill_format))
         return read_file(
-            request, on_bytes=lambda size_bytes: done_bytes.update({file.name: size_bytes})
+            request,
+            wanted=partial(_wanted, bill_format=bill_format) if is_worth_asking else None,
+            on_bytes=lambda size_bytes: done_bytes.update({file.name: size_bytes}),
         )
     except TextFileRefusedError as refusal:
         raise ChargesRefusedError(
@@ -129,9 +131,8 @@ def _read_one(
         ) from refusal
 
 
-def _wanted(request: ParseRequest, bill_format: str) -> tuple[str, ...] | None:
+def _wanted(columns: Sequence[str], *, bill_format: str) -> tuple[str, ...] | None:
     """The columns that the file's format reads; None, all of them, where no format is sure."""
-    columns = read_header(request).columns
     try:
         layout = detect(columns, wanted=bill_format).layout(columns)
     except ChargesRefusedError:

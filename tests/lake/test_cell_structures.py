@@ -1,5 +1,6 @@
 """Structures in cells are read in every spelling that bills use, each number with its own text."""
 
+import csv
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -109,3 +110,38 @@ def test_the_file_keeps_unreadable_lists_and_counts_them(tmp_path: Path):
     ]
     assert table.bad_json == {"credits": 2}
     assert table.list_columns == ("credits",)
+
+
+def test_numbers_keep_their_text_wherever_they_stand_in_an_object(tmp_path: Path):
+    texts = {
+        '{"a": 1.10}': [("a", "1.10")],
+        '{"a"\t:\n-0.50}': [("a", "-0.50")],
+        '{"a:1": "x", "b":2.00}': [("a:1", "x"), ("b", "2.00")],
+        '{"in": {"x": 1.0}}': [("in", '{"x":1.0}')],
+        '{"in": {"x": {"y":3.0}}}': [("in", '{"x":{"y":3.0}}')],
+        '{"in": [1.0]}': [("in", "[1.0]")],
+        '{"in": ["x", -2.0]}': [("in", '["x",-2.0]')],
+        '{"in": [{"x": 1e2}]}': [("in", '[{"x":1e2}]')],
+        '{"quoted \\"": 1.0}': [('quoted "', "1.0")],
+        '{"by": "user:261", "arn": "arn:aws:iam::1:role/x, 2"}': [
+            ("by", "user:261"),
+            ("arn", "arn:aws:iam::1:role/x, 2"),
+        ],
+    }
+    with (tmp_path / "source").open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["a", "Tags"])
+        writer.writerows([number, text] for number, text in enumerate(texts))
+
+    table = read_file(
+        ParseRequest(
+            source=tmp_path / "source",
+            folder=tmp_path,
+            compression="none",
+            max_unpacked_bytes=2**20,
+            json_columns=("Tags",),
+        )
+    )
+
+    read = pq.read_table(table.lookups["Tags"]).to_pylist()
+    assert {row["text"]: row["value"] for row in read} == texts

@@ -12,7 +12,13 @@ import pytest
 
 from lake import store, text_files
 from lake.store import rows_of
-from lake.text_files import CsvRequest, TextFileRefusedError, compression_of, read_csv
+from lake.text_files import (
+    CsvRequest,
+    TextFileRefusedError,
+    compression_of,
+    read_csv,
+    read_file,
+)
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
@@ -120,6 +126,41 @@ def test_progress_is_told_while_a_long_file_is_read(tmp_path):
 
     assert told
     assert told == sorted(told)
+
+
+def test_columns_can_be_chosen_once_the_header_is_read(tmp_path):
+    (tmp_path / "source").write_bytes(b"a,b,c\n1,2,3\n")
+    seen: list[list[str]] = []
+
+    def wanted(columns):
+        seen.append(list(columns))
+        return ("c", "a")
+
+    table = read_file(
+        CsvRequest(
+            source=tmp_path / "source",
+            folder=tmp_path,
+            compression="none",
+            max_unpacked_bytes=2**20,
+        ),
+        wanted=wanted,
+    )
+
+    assert seen == [["a", "b", "c"]]
+    assert table.columns == ("a", "b", "c")
+    assert rows(table) == [{"a": "1", "c": "3"}]
+
+
+def test_a_header_that_cannot_be_read_is_refused_before_anybody_chooses(tmp_path):
+    (tmp_path / "source").write_bytes(b"a,a\n1,2\n")
+    request = CsvRequest(
+        source=tmp_path / "source", folder=tmp_path, compression="none", max_unpacked_bytes=2**20
+    )
+
+    with pytest.raises(TextFileRefusedError) as refused:
+        read_file(request, wanted=lambda _columns: pytest.fail("nothing to choose from"))
+
+    assert (refused.value.code, refused.value.row) == ("header", 1)
 
 
 def test_a_child_that_takes_too_long_is_ended(tmp_path):
