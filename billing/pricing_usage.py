@@ -1,20 +1,18 @@
 """Prices usage that came without costs: candidate prices as rows, and one pure Ibis expression.
 
 The four costs of a priced row are quantity times unit price, rounded once, half-even, to 18
-decimals. The exact types of engines overflow or lose digits when two decimal(38,18) are multiplied,
-so both factors are split into a part of nine decimals and an exact rest; the four products fit
-decimal(38). `tests/billing/test_pricing_usage.py` compares with Python's decimals.
+decimals (`billing/adapters/exact.py`).
 """
 
 from collections.abc import Iterable, Mapping
 from datetime import date
-from decimal import Decimal
 from functools import reduce
 from typing import Any, Final
 from uuid import UUID
 
 import ibis
 
+from billing.adapters.exact import FACTOR, exactly, product
 from billing.amounts import exact_text
 from billing.cost_classes import PROVIDERS
 from billing.price_records import PriceRecord
@@ -29,12 +27,7 @@ MEASURES: Final[Mapping[str, tuple[str, int]]] = {
     "1000_requests": ("x_requests", 3),
     "gb": ("x_transfer_bytes", 9),
 }
-MOST_QUANTITY: Final = "decimal(27, 18)"  # below 1e9 of the price's unit
-HIGH_QUANTITY: Final = "decimal(18, 9)"
-HIGH_PRICE: Final = "decimal(18, 9)"
 MOST_PRICE: Final = 10**8  # a unit
-REST: Final = "decimal(18, 18)"  # what nine decimals leave, below 1e-9
-LAST_PLACE: Final = "0.000000000000000001"
 SPOT_CATEGORY: Final = "Dynamic"
 STANDARD_PURCHASES: Final = ("contract", "on_demand")  # the former beats the latter
 MOST_UNPRICED: Final = 200
@@ -50,8 +43,7 @@ PRICE_SCHEMA: Final[Mapping[str, str]] = {
     "p_is_spot": "boolean",
     "p_from": "date",
     "p_to": "date",
-    "p_high": HIGH_PRICE,
-    "p_rest": REST,
+    "p_price": FACTOR,
     "p_book": "int64",
     "p_rank": "int64",
     "p_label": "string",
@@ -104,7 +96,6 @@ def _preference(record: PriceRecord) -> tuple[Any, ...]:
 
 
 def _row(record: PriceRecord, rank: int) -> dict[str, Any]:
-    high = record.price.amount.quantize(Decimal("1e-9"))
     priced = f"{exact_text(record.price.amount)} {record.price.currency} / {record.unit}"
     return {
         "p_class": record.cost_class,
@@ -117,8 +108,7 @@ def _row(record: PriceRecord, rank: int) -> dict[str, Any]:
         "p_is_spot": record.purchase == "spot",
         "p_from": record.valid_from,
         "p_to": record.valid_to or LATEST,
-        "p_high": high,
-        "p_rest": record.price.amount - high,
+        "p_price": record.price.amount,
         "p_book": _book_rank(record),
         "p_rank": rank,
         "p_label": f"{record.book}: {priced} from {record.valid_from}, {record.source}",
@@ -147,7 +137,8 @@ def estimated_costs(charges: ibis.Table, prices: ibis.Table) -> ibis.Table:
     keyed = charges.mutate(**_keys(charges))
     chosen = _chosen(keyed, prices)
     joined = keyed.left_join(chosen, [keyed[name] == chosen[f"c_{name}"] for name in _KEY])
-    joined = with_product(joined.mutate(x_quantity=_quantity(joined)))
+    joined = joined.mutate(x_quantity=_quantity(joined))
+    joined = joined.mutate(x_product=product(joined.x_quantity, joined.p_price))
     priced = joined.x_product.notnull()
     columns: dict[str, Any] = {name: joined[name] for name in charges.columns}
     columns |= {
@@ -210,8 +201,7 @@ def _chosen(keyed: ibis.Table, prices: ibis.Table) -> ibis.Table:
     return best.select(
         **{f"c_{name}": best[name] for name in _KEY},
         p_unit=best.p_unit,
-        p_high=best.p_high,
-        p_rest=best.p_rest,
+        p_price=best.p_price,
         p_label=best.p_label,
     )
 
@@ -223,55 +213,17 @@ def _quantity(joined: ibis.Table) -> Any:
             (joined.p_unit == unit, _scaled(joined[measure], shift))
             for unit, (measure, shift) in MEASURES.items()
         ),
-        else_=ibis.null(MOST_QUANTITY),
+        else_=ibis.null(FACTOR),
     )
 
 
 def _scaled(measure: Any, shift: int) -> Any:
     """A measure over a power of ten, exactly: requests to 15 decimals, bytes to nine."""
     if not shift:
-        return measure.try_cast(MOST_QUANTITY)
+        return measure.try_cast(FACTOR)
     narrow = measure.try_cast(f"decimal(27, {18 - shift})")
-    tenth = _exactly(f"0.{'1':0>{shift}}", f"decimal({shift}, {shift})")
-    return (narrow * tenth).try_cast(MOST_QUANTITY)
-
-
-def with_product(table: ibis.Table) -> ibis.Table:
-    """Add x_product = x_quantity * (p_high + p_rest), rounded once, half-even, to 18 decimals.
-
-    |x_quantity| < 1e9 as decimal(27,18), p_high < 1e9 as decimal(18,9), |p_rest| < 1e-9 as
-    decimal(18,18); beyond that null. No step needs more than 38 digits, on any engine. Ibis takes a
-    product for as narrow as its factors and leaves out a cast to that type: hence casts by way of
-    another type. Each step is a column, so that none is computed again in the next.
-    """
-    table = table.mutate(q_high=table.x_quantity.try_cast(HIGH_QUANTITY))
-    table = table.mutate(q_rest=(table.x_quantity - table.q_high).cast(REST))
-    low = (table.q_rest * table.p_high).cast("decimal(36, 36)")
-    low = low + (table.q_rest * table.p_rest).cast("decimal(36, 36)")
-    below = (table.q_high * table.p_rest).cast("decimal(37, 36)") + low
-    table = table.mutate(
-        z_main=(table.q_high * table.p_high).cast("decimal(37, 18)"),
-        z_below=below.cast("decimal(38, 36)").cast("decimal(37, 36)"),
-    )
-    table = table.mutate(z_rounded=table.z_below.cast("decimal(20, 18)"))
-    table = table.mutate(
-        z_total=(table.z_main + table.z_rounded).cast("decimal(38, 18)"),
-        z_left=table.z_below - table.z_rounded.cast("decimal(37, 36)"),
-    )
-    is_odd = table.z_total.cast("string").right(1).isin(list("13579"))
-    halves = [_exactly(f"{sign}0.0000000000000000005", "decimal(37, 36)") for sign in ("", "-")]
-    correction = ibis.cases(
-        (is_odd & (table.z_left == halves[0]), _exactly(LAST_PLACE, REST)),
-        (is_odd & (table.z_left == halves[1]), _exactly(f"-{LAST_PLACE}", REST)),
-        else_=_exactly("0", REST),
-    )
-    product = (table.z_total.cast("decimal(37, 18)") + correction).cast(MONEY_TYPE)
-    return table.mutate(x_product=product)
-
-
-def _exactly(text: str, type_name: str) -> Any:
-    """A decimal constant by way of its text: engines read small numbers as floats."""
-    return ibis.literal(text).cast(type_name)
+    tenth = exactly(f"0.{'1':0>{shift}}", f"decimal({shift}, {shift})")
+    return (narrow * tenth).try_cast(FACTOR)
 
 
 def unpriced(charges: ibis.Table) -> ibis.Table:

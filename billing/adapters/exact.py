@@ -31,12 +31,12 @@ def product(left: Any, right: Any) -> Any:
     left_over = below - rounded.cast(_BELOW)
     is_odd = total.cast("string").right(1).isin(list("13579"))
     correction = ibis.cases(
-        (is_odd & (left_over == _exactly(_HALF_PLACE, _BELOW)), _exactly(_LAST_PLACE, _REST)),
+        (is_odd & (left_over == exactly(_HALF_PLACE, _BELOW)), exactly(_LAST_PLACE, _REST)),
         (
-            is_odd & (left_over == _exactly(f"-{_HALF_PLACE}", _BELOW)),
-            _exactly(f"-{_LAST_PLACE}", _REST),
+            is_odd & (left_over == exactly(f"-{_HALF_PLACE}", _BELOW)),
+            exactly(f"-{_LAST_PLACE}", _REST),
         ),
-        else_=_exactly("0", _REST),
+        else_=exactly("0", _REST),
     )
     return (total.cast(_MAIN) + correction).cast(MONEY_TYPE)
 
@@ -68,6 +68,6 @@ def _product_parts(left: Any, right: Any) -> tuple[Any, Any]:
     return main, below.cast("decimal(38, 36)").cast(_BELOW)
 
 
-def _exactly(text: str, type_name: str) -> Any:
+def exactly(text: str, type_name: str) -> Any:
     """A decimal constant by way of its text: engines read small numbers as floats."""
     return ibis.literal(text).cast(type_name)
