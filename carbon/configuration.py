@@ -1,4 +1,4 @@
-"""What people set about the factors of sites, as part of one document's `sites`."""
+"""What people state of sites, their factors and contracts, as part of the one document."""
 
 from collections.abc import Mapping
 from datetime import UTC, date, datetime
@@ -9,14 +9,34 @@ from django.db import transaction
 from django.utils import timezone
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from carbon import services
+from carbon import book_configuration, services
+from carbon.book_configuration import (
+    AssetEntry,
+    BoundaryEntry,
+    InstrumentEntry,
+    MixEntry,
+    apply_asset,
+    apply_boundary,
+    apply_instrument,
+    apply_mix,
+    dump_books,
+    dump_site,
+)
+from carbon.instruments import InstrumentError
 from carbon.site_factors import ALWAYS, FactorError, NewFactor, dated_factors, set_factor
 from projects.records import Actor
 from runs.records import SiteRecord
 from runs.selectors import site_by_slug, sites
 
-KEYS = ("sites",)
-KINDS = ("host_factor", "pue", "grid_g_per_kwh", "max_gap_s")
+KEYS = ("sites", *book_configuration.KEYS)
+KINDS = (
+    "host_factor",
+    "pue",
+    "grid_g_per_kwh",
+    "wue_l_per_kwh",
+    "source_l_per_kwh",
+    "max_gap_s",
+)
 
 
 def _day(value: object) -> object:
@@ -33,6 +53,8 @@ class _Factors(BaseModel):
     host_factor: float | None = None
     pue: float | None = None
     grid_g_per_kwh: float | None = None
+    wue_l_per_kwh: float | None = None
+    source_l_per_kwh: float | None = None
     max_gap_s: float | None = None
     tier: str = "estimated"
     source: str = ""
@@ -43,6 +65,8 @@ class _Site(BaseModel):
 
     slug: str
     factors: list[_Factors] | _Factors = []
+    boundary: list[BoundaryEntry] | BoundaryEntry = []
+    hardware: list[AssetEntry] = []
 
 
 class _Assignment(BaseModel):
@@ -56,14 +80,18 @@ class _Document(BaseModel):
 
     sites: list[_Site] = []
     assignments: list[_Assignment] = []
+    instruments: list[InstrumentEntry] = []
+    residual_mixes: list[MixEntry] = []
 
 
 def dump(organisation_id: UUID) -> dict[str, Any]:
-    """The factors of every site."""
+    """Factors, boundary and hardware of every site; instruments and residual mixes."""
     return {
         "sites": [
-            {"slug": site.slug, "factors": _dumped(site.site_id)} for site in sites(organisation_id)
-        ]
+            {"slug": site.slug, "factors": _dumped(site.site_id), **dump_site(site)}
+            for site in sites(organisation_id)
+        ],
+        **dump_books(organisation_id),
     }
 
 
@@ -83,29 +111,50 @@ def _dumped(site_id: UUID) -> list[dict[str, Any]]:
 
 @transaction.atomic
 def apply(actor: Actor, document: Mapping[str, Any]) -> None:
-    """Set the factors that the document names; bring the entries of its sites up to date.
+    """State what the document names; bring the entries of its sites up to date.
 
     Raises:
         FactorError: an entry is malformed, a value out of range, or a site is not there.
     """
-    keys = ("sites", "assignments")
+    wanted = _read(document)
+    now = timezone.now()
     try:
-        wanted = _Document.model_validate(
+        changed_mixes = [apply_mix(actor, one, now=now) for one in wanted.residual_mixes]
+        for instrument in wanted.instruments:
+            apply_instrument(actor, instrument, now=now)
+    except InstrumentError as error:
+        raise FactorError(f"instruments: {error}") from error
+    for entry in wanted.sites:
+        _apply_site(actor, entry, now=now)
+    slugs = {one.slug for one in wanted.sites} | {one.site for one in wanted.assignments}
+    if any(changed_mixes):
+        slugs |= {one.slug for one in sites(actor.organisation_id)}
+    for slug in sorted(slugs):
+        services.repost_site(_site(actor, slug), now=now)
+
+
+def _apply_site(actor: Actor, entry: _Site, *, now: datetime) -> None:
+    """State what an entry says of one site."""
+    site = _site(actor, entry.slug)
+    for factors in entry.factors if isinstance(entry.factors, list) else [entry.factors]:
+        _set(actor, site, factors, now=now)
+    held = entry.boundary if isinstance(entry.boundary, list) else [entry.boundary]
+    for boundary in held:
+        apply_boundary(actor, site, boundary, now=now)
+    for asset in entry.hardware:
+        apply_asset(actor, site, asset, now=now)
+
+
+def _read(document: Mapping[str, Any]) -> _Document:
+    keys = (*KEYS, "assignments")
+    try:
+        return _Document.model_validate(
             {key: document[key] for key in keys if document.get(key) is not None}
         )
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(step) for step in first["loc"])
         raise FactorError(f"{where}: {first['msg']} (given: {first.get('input')!r})") from error
-    now = timezone.now()
-    for entry in wanted.sites:
-        site = _site(actor, entry.slug)
-        for factors in entry.factors if isinstance(entry.factors, list) else [entry.factors]:
-            _set(actor, site, factors, now=now)
-    for slug in sorted(
-        {one.slug for one in wanted.sites} | {one.site for one in wanted.assignments}
-    ):
-        services.repost_site(_site(actor, slug), now=now)
 
 
 def _site(actor: Actor, slug: str) -> SiteRecord:

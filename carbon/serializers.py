@@ -178,6 +178,17 @@ class FactorDocument(serializers.Serializer[Any]):
     version = serializers.CharField()
 
 
+class ScopeDocument(serializers.Serializer[Any]):
+    """Energy and emissions of one category of the GHG Protocol."""
+
+    scope_category = serializers.CharField()
+    facility_energy_kwh = serializers.FloatField(allow_null=True)
+    location_kgco2e = serializers.FloatField(allow_null=True)
+    upstream_kgco2e = serializers.FloatField(allow_null=True)
+    embodied_kgco2e = serializers.FloatField(allow_null=True)
+    overhead_energy_kwh = serializers.FloatField(allow_null=True)
+
+
 class EmissionsDocument(serializers.Serializer[Any]):
     """Energy and emissions of a project in sum (also `from` and `to`, the days)."""
 
@@ -185,10 +196,21 @@ class EmissionsDocument(serializers.Serializer[Any]):
     it_energy_kwh = serializers.FloatField(allow_null=True)
     facility_energy_kwh = serializers.FloatField(allow_null=True)
     scope_2_location_kgco2e = serializers.FloatField(allow_null=True)
-    scope_2_market_kgco2e = serializers.FloatField(allow_null=True)
+    scope_2_market_kgco2e = serializers.FloatField(
+        allow_null=True, help_text="contracts matched over the calendar year"
+    )
+    scope_2_market_hourly_kgco2e = serializers.FloatField(
+        allow_null=True, help_text="contracts matched hour by hour"
+    )
     market_basis = serializers.ListField(child=serializers.CharField())
+    contracted_kwh = serializers.FloatField(allow_null=True)
+    contracted_hourly_kwh = serializers.FloatField(allow_null=True)
+    upstream_kgco2e = serializers.FloatField(allow_null=True)
     embodied_kgco2e = serializers.FloatField(allow_null=True)
     water_l = serializers.FloatField(allow_null=True)
+    water_on_site_l = serializers.FloatField(allow_null=True)
+    water_source_l = serializers.FloatField(allow_null=True)
+    scopes = ScopeDocument(many=True)
     coverage_fraction = serializers.FloatField(allow_null=True)
     measured_fraction = serializers.FloatField(allow_null=True)
     spread_fraction = serializers.FloatField(allow_null=True)

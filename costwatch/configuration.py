@@ -42,6 +42,8 @@ IDENTITY: Final[dict[str, tuple[str, ...]]] = {
         "valid_from",
     ),
     "exchange_rates": ("date", "base", "quote"),
+    "instruments": ("name", "market_zone", "first_day"),
+    "residual_mixes": ("market_zone", "year"),
 }
 
 Document = dict[str, Any]

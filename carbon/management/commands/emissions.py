@@ -65,6 +65,16 @@ def _words(summary: EmissionSummary) -> str:
         (_("facility energy"), summary.facility_energy_kwh, "kWh"),
         (_("scope 2, location-based"), summary.scope_2_location_kgco2e, "kgCO2e"),
         (_("scope 2, market-based"), summary.scope_2_market_kgco2e, "kgCO2e"),
+        (
+            _("scope 2, market-based by the hour"),
+            summary.scope_2_market_hourly_kgco2e,
+            "kgCO2e",
+        ),
+        (_("energy under contracts"), summary.contracted_kwh, "kWh"),
+        (_("upstream of the grid"), summary.upstream_kgco2e, "kgCO2e"),
+        (_("hardware, its share by use"), summary.embodied_kgco2e, "kgCO2e"),
+        (_("water on site"), summary.water_on_site_l, "L"),
+        (_("water of power plants"), summary.water_source_l, "L"),
         (_("coverage"), summary.coverage_fraction, ""),
         (_("measured share"), summary.measured_fraction, ""),
     ]
