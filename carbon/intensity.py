@@ -48,23 +48,24 @@ class ZoneHour:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IntensityDay:
-    """How the hours of one UTC day are known; the rest of the day takes the yearly factor."""
+    """How the hours of one UTC day are known; the rest of its hours take the yearly factor."""
 
     day: date
     measured: int
     estimated: int
     sources: tuple[str, ...]
     mean_g_per_kwh: float | None
+    hours: int = HOURS_PER_DAY  # of today those that are over
 
     @property
     def yearly(self) -> int:
         """Hours that no source has told."""
-        return HOURS_PER_DAY - self.measured - self.estimated
+        return max(0, self.hours - self.measured - self.estimated)
 
     @property
-    def hourly_fraction(self) -> float:
-        """The share of the day's hours that a source has told."""
-        return (self.measured + self.estimated) / HOURS_PER_DAY
+    def hourly_fraction(self) -> float | None:
+        """The share of the day's hours that a source has told; None before the first is over."""
+        return (self.measured + self.estimated) / self.hours if self.hours else None
 
 
 def zones_of_site(site_id: UUID) -> tuple[ZoneOfSource, ...]:
@@ -201,8 +202,13 @@ def zone_hours(  # noqa: PLR0913  # one question: which zone, when, as known whe
     return list(current.values())
 
 
-def intensity_days(site: SiteRecord, first: date, last: date) -> list[IntensityDay]:
-    """How the hours of each UTC day from `first` to `last` are known, oldest first."""
+def intensity_days(
+    site: SiteRecord, first: date, last: date, *, until: datetime | None = None
+) -> list[IntensityDay]:
+    """How the hours of each UTC day from `first` to `last` are known, oldest first.
+
+    With `until`, hours that are not over by then are not counted.
+    """
     start = microsecond_of(datetime(first.year, first.month, first.day, tzinfo=UTC))
     count = (last - first).days + 1
     end = start + count * HOURS_PER_DAY * HOUR_MICROSECOND
@@ -210,10 +216,14 @@ def intensity_days(site: SiteRecord, first: date, last: date) -> list[IntensityD
     for hour, factor in intensities_for(site, start, end).items():
         by_day[instant_of(hour).date()].append(factor)
     days = (first + timedelta(days=step) for step in range(count))
-    return [_day(day, by_day.get(day, ())) for day in days]
+    return [_day(day, by_day.get(day, ()), until=until) for day in days]
 
 
-def _day(day: date, factors: Sequence[FactorUsed]) -> IntensityDay:
+def _day(day: date, factors: Sequence[FactorUsed], *, until: datetime | None) -> IntensityDay:
+    over = HOURS_PER_DAY
+    if until is not None:
+        begun = until - datetime(day.year, day.month, day.day, tzinfo=UTC)
+        over = min(HOURS_PER_DAY, max(0, begun // timedelta(hours=1)))
     estimated = sum(is_estimated(one) for one in factors)
     values = [one.value for one in factors]
     return IntensityDay(
@@ -222,6 +232,7 @@ def _day(day: date, factors: Sequence[FactorUsed]) -> IntensityDay:
         estimated=estimated,
         sources=tuple(sorted({one.source for one in factors})),
         mean_g_per_kwh=sum(values) / len(values) if values else None,
+        hours=over,
     )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from django.db.models import Count, Max, Min, Q
 from django.utils.translation import gettext as _
 
-from carbon.intensity import AVERAGE, HOURS_PER_DAY, IntensityDay
+from carbon.intensity import AVERAGE, IntensityDay
 from carbon.intensity_forms import PROVIDERS
 from carbon.intensity_sources import CSV
 from carbon.intensity_store import newest_hours
@@ -162,7 +162,7 @@ def calendar_months(days: Iterable[IntensityDay]) -> list[Month]:
                 month=f"{month:%Y-%m}",
                 cells=tuple(cells),
                 hourly=sum(one.measured + one.estimated for one in of_month),
-                hours=HOURS_PER_DAY * len(of_month),
+                hours=sum(one.hours for one in of_month),
             )
         )
     return found[::-1]
@@ -172,7 +172,7 @@ def _cell(one: IntensityDay) -> DayCell:
     told = _("{measured} h measured, {estimated} h estimated, {yearly} h by the year").format(
         measured=one.measured, estimated=one.estimated, yearly=one.yearly
     )
-    if one.yearly == HOURS_PER_DAY:
+    if one.yearly == one.hours:
         tone, mark = "day-due", "…"
     elif one.yearly:
         tone, mark = "day-gap", "!"

@@ -213,8 +213,9 @@ def site_intensity(request: HttpRequest, slug: str) -> HttpResponse:
     if site is None:
         raise Http404("No such site.")
     require_organisation_role(actor, write=False)
-    today = timezone.now().date()
-    days = intensity_days(site, today - timedelta(days=DAYS_SHOWN - 1), today)
+    now = timezone.now()
+    first = now.date() - timedelta(days=DAYS_SHOWN - 1)
+    days = intensity_days(site, first, now.date(), until=now)
     context = {
         "tab": "intensity_sources",
         "site": site,

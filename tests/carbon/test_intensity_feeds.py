@@ -137,6 +137,8 @@ def test_a_hole_falls_to_the_next_source_and_then_to_nothing(grid, url):
     assert "with losses of the grid" in found[1].basis
     (day,) = intensity_days(site(), TODAY.date(), TODAY.date())
     assert (day.measured, day.estimated, day.yearly) == (2, 0, 22)
+    (day,) = intensity_days(site(), TODAY.date(), TODAY.date(), until=NOW)
+    assert (day.hours, day.yearly) == (12, 10)
 
 
 def test_direct_is_booked_and_upstream_is_the_same_sources_difference(grid, url):
