@@ -73,9 +73,11 @@ def prometheus(folder: Path) -> Iterator[Target]:
 
 
 @contextmanager
-def costwatch(*, web_workers: int, token: str, postmaster_pid: int) -> Iterator[Target]:
+def costwatch(
+    *, web_workers: int, token: str, postmaster_pid: int, port: int = 0
+) -> Iterator[Target]:
     """Web processes, a worker and the schedule, as `manage.py up` starts them."""
-    port = free_port()
+    port = port or free_port()
     env = {"COSTWATCH_WEB_WORKERS": str(web_workers), "COSTWATCH_WORKER_PROCESSES": "1"}
     env |= {"COSTWATCH_LOG_LEVEL": "WARNING", "COSTWATCH_INSECURE_HTTP": "1"}
     command = [sys.executable, str(ROOT / "manage.py"), "up", "--bind", f"127.0.0.1:{port}"]

@@ -5,7 +5,7 @@ for people.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Final
 
@@ -33,7 +33,8 @@ class Metric:
     """One metric: value x `factor` is in our unit and lies in [low, high].
 
     Of several metrics for one reading the one with the lowest `rank` counts. `where` names label
-    values without which a series is not meant.
+    values without which a series is not meant. A `shared_name` is used by exporters that give no
+    UUID too: theirs are ignored.
     """
 
     name: str
@@ -49,6 +50,7 @@ class Metric:
     includes_accelerators: bool = False
     of_slice: bool = False
     where: tuple[str, tuple[str, ...]] | None = None
+    shared_name: bool = False
 
 
 def _power(exporter: str, name: str, *, field: str, rank: int = 0, factor: float = 1.0) -> Metric:
@@ -95,6 +97,10 @@ def _use(
     )
 
 
+def _shared(metric: Metric) -> Metric:
+    return replace(metric, shared_name=True, rank=1)
+
+
 def _node(
     exporter: str,
     name: str,
@@ -128,7 +134,7 @@ NVML: Final = "nvidia_gpu_prometheus_exporter"
 AGENT: Final = "costwatch-agent"
 IPMI: Final = "ipmi_exporter"
 KEPLER: Final = "kepler"
-RECORDED: Final = "recording rule"
+NODE_POWER: Final = "costwatch_node_power_watts"  # the agent's, and of recording rules
 WHOLE_SERVER: Final = ("Server Power Control", "System Power Control", "Chassis Power Control", "")
 
 _ALL: Final = (
@@ -162,21 +168,16 @@ _ALL: Final = (
     _use(NVML, "nvidia_gpu_memory_used_bytes", "memory_used_bytes"),
     _use(NVML, "nvidia_gpu_temperature_celsius", "temperature_c"),
     _power(AGENT, "costwatch_gpu_power_watts", field="average"),
-    _power(AGENT, "gpu_power_usage_watts", field="average", rank=1),
+    _shared(_power(AGENT, "gpu_power_usage_watts", field="average")),
     _counter(AGENT, "costwatch_gpu_energy_joules_total", factor=MILLIJOULE_PER_J),
     _use(AGENT, "costwatch_gpu_utilisation_ratio", "utilisation_fraction"),
-    _use(
-        AGENT,
-        "gpu_utilization_percent",
-        "utilisation_fraction",
-        factor=FRACTION_PER_PERCENT,
-        rank=1,
-    ),
     _use(AGENT, "costwatch_gpu_memory_used_bytes", "memory_used_bytes"),
-    _use(AGENT, "gpu_memory_used_bytes", "memory_used_bytes", rank=1),
     _use(AGENT, "costwatch_gpu_temperature_celsius", "temperature_c"),
-    _use(AGENT, "gpu_temperature_celsius", "temperature_c", rank=1),
+    _use(AGENT, "costwatch_gpu_sm_clock_hertz", "sm_clock_hz"),
     _use(AGENT, "costwatch_gpu_power_limit_watts", "power_limit_w"),
+    _use(AGENT, "costwatch_gpu_throttle_reasons", "throttle_reasons"),
+    _use(AGENT, "costwatch_gpu_xid", "xid"),
+    _use(AGENT, "costwatch_gpu_ecc_errors", "ecc_errors"),
     _node(IPMI, "ipmi_dcmi_power_consumption_watts", "bmc", gpus=True),
     _node(
         KEPLER,
@@ -186,8 +187,25 @@ _ALL: Final = (
         where=("power_control_name", WHOLE_SERVER),
     ),
     _node(KEPLER, "kepler_node_cpu_watts", "rapl", gpus=False, where=("zone", ("package",))),
-    _node(RECORDED, "costwatch_node_bmc_watts", "bmc", gpus=True),
-    _node(RECORDED, "costwatch_node_pdu_watts", "pdu", gpus=True),
-    _node(RECORDED, "costwatch_node_rapl_watts", "rapl", gpus=False),
+    _node(AGENT, NODE_POWER, "bmc", gpus=True),
 )
 METRICS: Final[Mapping[str, Metric]] = {one.name: one for one in _ALL}
+_METERS_WITH_GPUS: Final[Mapping[str, bool]] = {"bmc": True, "pdu": True, "rapl": False}
+
+
+def metric_of(labels: Mapping[str, str]) -> Metric | None:
+    """The metric of a series as its labels say more of it; None where it is not meant."""
+    metric = METRICS.get(labels["__name__"])
+    if metric is None or (metric.of_slice and labels.get("GPU_I_ID")):
+        return None
+    if metric.where is not None and labels.get(metric.where[0], "") not in metric.where[1]:
+        return None
+    if metric.name == NODE_POWER:
+        meter = labels.get("meter", metric.meter)
+        if meter not in _METERS_WITH_GPUS:
+            return None
+        with_gpus = labels.get("includes_accelerators", str(_METERS_WITH_GPUS[meter]).lower())
+        return replace(metric, meter=meter, includes_accelerators=with_gpus == "true")
+    if metric.table is Table.POWER and labels.get("power_field") == "instant":
+        return replace(metric, power_field="instant")
+    return metric

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from carbon.adapters.metric_names import DCGM, METRICS, NVIDIA_SMI, Metric, Table
+from carbon.adapters.metric_names import DCGM, NVIDIA_SMI, Metric, Table, metric_of
 from carbon.packed import DeviceAbout
 
 MAX_LABELS: Final = 128
@@ -69,8 +69,8 @@ def series_of(labels: Sequence[tuple[str, str]]) -> Series | None:
         SeriesError: labels that no Prometheus sends, or a metric of ours without a device or node.
     """
     by_name = _checked(labels)
-    metric = METRICS.get(by_name["__name__"])
-    if metric is None or not _is_meant(metric, by_name):
+    metric = metric_of(by_name)
+    if metric is None or (metric.shared_name and not _first(by_name, UUID_LABELS)):
         return None
     replica = _first(by_name, REPLICA_LABELS)[:80]
     stream = (metric.exporter, replica)
@@ -109,16 +109,6 @@ def _checked(labels: Sequence[tuple[str, str]]) -> Mapping[str, str]:
     if not by_name.get("__name__"):
         raise SeriesError("labels", "a series has no __name__")
     return by_name
-
-
-def _is_meant(metric: Metric, labels: Mapping[str, str]) -> bool:
-    """Whether a series of a known metric is one of those that count."""
-    if metric.of_slice and labels.get("GPU_I_ID"):
-        return False
-    if metric.where is None:
-        return True
-    name, values = metric.where
-    return labels.get(name, "") in values
 
 
 def _first(labels: Mapping[str, str], names: Iterable[str]) -> str:

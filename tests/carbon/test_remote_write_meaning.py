@@ -194,8 +194,19 @@ def test_two_exporters_and_two_replicas_are_senders_of_their_own():
             True,
         ),
         (labelled("kepler_node_cpu_watts", 6e3, node_name="bmc-7", zone="package"), 1, False),
-        (labelled("costwatch_node_rapl_watts", 6e3, instance="bmc-7"), 1, False),
-        (labelled("costwatch_node_pdu_watts", 6e3, node="bmc-7"), 2, True),
+        (labelled("costwatch_node_power_watts", 6e3, instance="bmc-7", meter="rapl"), 1, False),
+        (labelled("costwatch_node_power_watts", 6e3, node="bmc-7", meter="pdu"), 2, True),
+        (
+            labelled(
+                "costwatch_node_power_watts",
+                6e3,
+                node="bmc-7",
+                meter="bmc",
+                includes_accelerators="false",
+            ),
+            0,
+            False,
+        ),
     ],
 )
 def test_power_of_nodes_says_whether_the_gpus_are_in_it(series, meter, with_gpus):
@@ -204,6 +215,17 @@ def test_power_of_nodes_says_whether_the_gpus_are_in_it(series, meter, with_gpus
     assert nodes.meter.tolist() == [meter]
     assert nodes.power_w.tolist() == [6000.0]
     assert nodes.includes_accelerators.tolist() == [with_gpus]
+
+
+def test_names_that_others_use_too_are_ignored_without_a_uuid():
+    article = labelled("gpu_power_usage_watts", 1.0, gpu_id="0", gpu_name="NVIDIA H100")
+    decoded = decode(body(article), owner=OWNER, now=NOW)
+    assert (decoded.written, decoded.ignored, decoded.complaint) == (0, 1, "")
+
+
+def test_the_agent_says_which_power_it_reads():
+    one = only(labelled("costwatch_gpu_power_watts", 9.0, uuid=UUID, power_field="instant"))
+    assert one.power_field == "instant"
 
 
 def test_parts_of_a_server_are_not_taken_for_the_whole():
