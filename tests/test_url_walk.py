@@ -11,6 +11,7 @@ from django.db import models
 from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver
 from django.urls.converters import IntConverter, SlugConverter, UUIDConverter
+from django.utils import timezone
 
 from billing.services import (
     IncomingFile,
@@ -19,6 +20,7 @@ from billing.services import (
     add_price,
     receive_files,
 )
+from carbon.intensity_sources import SourceWish, save_source
 from jobs.services import enqueue
 from projects.models import ApiToken
 from projects.records import OrganisationRole, Role, Scope
@@ -148,6 +150,7 @@ def ours():
         ),
     )
     ensure_site(operator, slug=moe.slug)
+    save_source(operator, SourceWish(provider="csv", name="meter"), now=timezone.now())
     add_price(operator, prices.price_wish())
     add_exchange_rate(operator, prices.rate_wish())
     plans.make_draft(operator, moe)
