@@ -115,7 +115,8 @@ class JobFinder:
             except OSError:
                 continue  # the epilog was faster
             said = dict(line.split("=", 1) for line in lines if "=" in line)
-            owner = Owner(kind="slurm", job=path.name[:MAX_TEXT], run=_run(said))
+            run = _run({"COSTWATCH_RUN": said.get("RUN", "").strip()})
+            owner = Owner(kind="slurm", job=path.name[:MAX_TEXT], run=run)
             for gpu in re.split(r"[,\s]+", said.get("GPUS", "").strip()):
                 if gpu in uuids:
                     found.append((uuids.index(gpu), owner))

@@ -82,8 +82,8 @@ def options_of(arguments: Sequence[str]) -> Options:
             found.error(f"--{name.replace('_', '-')} has to lie between 0.05 and 3600 seconds")
     if given.spool_max_mb < 0.125:
         found.error("--spool-max-mb has to be at least 0.125")
-    if not given.name or len(given.name) > 200:
-        found.error("--name has to have 1 to 200 characters")
+    if not given.name or len(given.name) > 120 or not given.name.isprintable():
+        found.error("--name has to have 1 to 120 characters that can be shown")
     return Options(
         server=server,
         token_file=given.token_file,

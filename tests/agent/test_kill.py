@@ -12,6 +12,12 @@ KILLED = Path(__file__).with_name("killed.py")
 COUNTER = re.compile(r'"counter_millijoule":\[([\d,]+)\]')
 
 
+def durable_counters(ledger):
+    """Every counter that the disk acknowledged, from the bytes that were in the file then."""
+    found = COUNTER.findall(ledger.read_text("utf-8"))
+    return {int(counter) for columns in found for counter in columns.split(",")}
+
+
 def test_a_kill_at_any_step_on_disk_loses_no_durable_reading(nvml, node, library, capsys):
     nvml.state.gpus = 2
     nvml.gpu(1).counter_millijoule = 9_000_000_000
@@ -38,8 +44,7 @@ def test_a_kill_at_any_step_on_disk_loses_no_durable_reading(nvml, node, library
                 assert run.returncode == 0, run.stderr.decode()
                 break
             kills += 1
-    lines = ledger.read_text("utf-8")
-    durable = {int(counter) for found in COUNTER.findall(lines) for counter in found.split(",")}
+    durable = durable_counters(ledger)
     assert oracle.faults == []
     assert durable <= set(oracle.counters), "acknowledged by the disk, so it arrives"
     assert set(oracle.counters.values()) == {1}, "and no reading counts twice"
