@@ -1,8 +1,11 @@
 """A period that was signed off holds; what would change it waits, and every change is logged."""
 
+import json
 from datetime import UTC, datetime, timedelta
+from io import StringIO
 
 import pytest
+from django.core.management import CommandError, call_command
 from django.db import DatabaseError, connection, transaction
 
 from carbon.boundaries import set_boundary
@@ -240,6 +243,16 @@ def test_verify_finds_entries_that_slipped_into_a_locked_period(place):
         )
         cursor.execute("ALTER TABLE carbon_emissionentry ENABLE TRIGGER USER")
     assert "period_lock" in {one.code for one in verify(organisation().pk)}
+
+
+def test_the_command_reposts_all_sites_and_says_what_waits(place):
+    locked()
+    factor(place, "grid_g_per_kwh", 500)
+    out = StringIO()
+    call_command("repost", json=True, stdout=out)
+    assert json.loads(out.getvalue()) == {"sites": [{"site": "hall-1", "entries": 6}], "held": 1}
+    with pytest.raises(CommandError, match="No site x"):
+        call_command("repost", site="x")
 
 
 def test_a_window_of_a_site_is_reposted_alone(place):
