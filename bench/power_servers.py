@@ -6,6 +6,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import urllib.error
@@ -18,6 +19,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 READY_S = 90.0
+LAST_LINES = 30
 HEADERS = {
     "Content-Encoding": "snappy",
     "Content-Type": "application/x-protobuf",
@@ -94,15 +96,17 @@ def costwatch(
 def _running(
     command: list[str], port: int, ready: str, env: dict[str, str]
 ) -> Iterator[subprocess.Popen[bytes]]:
-    child = subprocess.Popen(
-        command, env=os.environ | env, stdout=subprocess.DEVNULL, stderr=sys.stderr
-    )
-    try:
-        _wait_until_ready(child, f"http://127.0.0.1:{port}{ready}")
-        yield child
-    finally:
-        child.terminate()
-        child.wait(60)
+    with tempfile.TemporaryFile() as said:
+        child = subprocess.Popen(command, env=os.environ | env, stdout=said, stderr=said)
+        try:
+            _wait_until_ready(child, f"http://127.0.0.1:{port}{ready}")
+            yield child
+        finally:
+            if child.poll() is not None:  # nobody asked it to
+                said.seek(0)
+                sys.stderr.buffer.write(b"".join(said.readlines()[-LAST_LINES:]))
+            child.terminate()
+            child.wait(60)
 
 
 def _wait_until_ready(child: subprocess.Popen[bytes], url: str) -> None:
