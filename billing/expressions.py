@@ -100,7 +100,7 @@ def is_irregular(column: Any) -> Any:
 
 
 def instant_of(column: Any, style: InstantStyle) -> Any:
-    """The time that a text states; null where it states none."""
+    """The time that a readable text states; null where it states none."""
     if not column.type().is_string():
         return column.cast("timestamp")
     if style in _DAY_PARTS:
@@ -112,8 +112,9 @@ def instant_of(column: Any, style: InstantStyle) -> Any:
         return (date + column.re_extract(r"^[^ ]+( .*)?$", 1)).try_cast("timestamp")
     if style is InstantStyle.MONTH:
         return (column.substr(0, 4) + "-" + column.substr(4, 2) + "-01").try_cast("timestamp")
-    plain = column.re_replace(r"(?: UTC|Z|\+00:00|\+00)$", "").replace("T", " ")
-    return plain.try_cast("timestamp")
+    # engines read UTC's marks themselves; Spark not after a time without seconds
+    plain = column.re_replace(r"(?: UTC|Z|\+00:00|\+00)$", "")
+    return ibis.coalesce(column.try_cast("timestamp"), plain.try_cast("timestamp"))
 
 
 def is_readable_instant(column: Any, style: InstantStyle) -> Any:
@@ -264,11 +265,8 @@ def with_daily_keys(charges: ibis.Table) -> ibis.Table:
     )
 
 
-def totals_by_currency(charges: ibis.Table) -> ibis.Table:
+def totals_by_currency(charges: ibis.Table, *also: str) -> ibis.Table:
     """The four costs by currency, with the rows; a cost that a row lacks is unknown."""
+    keys = (*also, "billing_currency")
     sums: dict[str, Any] = {name: whole_sum(charges, name) for name in COST_COLUMNS}
-    return (
-        charges.group_by("billing_currency")
-        .agg(**sums, rows=charges.count())
-        .order_by("billing_currency")
-    )
+    return charges.group_by(keys).agg(**sums, rows=charges.count()).order_by(keys)

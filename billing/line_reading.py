@@ -70,19 +70,21 @@ class LineReading:
         return Repairs(numbers=table, irregular_columns=frozenset(irregular))
 
     def _counts(self) -> dict[str, int]:
-        """Everything that one pass over the texts can count."""
-        asked = {
+        """How many texts are no plain numbers; and of the different times, how many are none."""
+        numbers = {
             f"irregular_{name}": is_irregular(self.lines[name]).sum()
             for name in self.layout.numbers
             if not is_exact(self.lines[name])
         }
-        asked |= {
-            f"unreadable_{name}": (~is_readable_instant(self.lines[name], style)).sum()
+        times = self.lines.select(*self.layout.instants).distinct()  # few: bills repeat them
+        instants = {
+            f"unreadable_{name}": (~is_readable_instant(times[name], style)).sum()
             for name, style in self.layout.instants.items()
         }
-        if not asked:
-            return {}
-        found = self.engine.rows(self.lines.aggregate(**asked))[0]
+        found: dict[str, Any] = {}
+        for table, asked in ((self.lines, numbers), (times, instants)):
+            if asked:
+                found |= self.engine.rows(table.aggregate(**asked))[0]
         return {name: int(value or 0) for name, value in found.items()}
 
     def _irregular(self, name: str) -> dict[str, Decimal]:

@@ -53,10 +53,12 @@ def report_of(engine: Engine, reading: Reading, charges: ibis.Table) -> dict[str
         effective_cost=charges.effective_cost.sum(),
         rows=charges.count(),
     )
+    by_class = engine.rows(classes.order_by("x_cost_class", "billing_currency"))
+    there = {row["x_cost_class"] for row in by_class}
     found = reading.notes | {
-        "cost_classes": engine.rows(classes.order_by("x_cost_class", "billing_currency")),
-        "unmapped_accelerators": _unmapped(engine, charges),
-        "unclassified": _unclassified(engine, charges),
+        "cost_classes": by_class,
+        "unmapped_accelerators": _unmapped(engine, charges) if "accelerator" in there else [],
+        "unclassified": _unclassified(engine, charges) if OTHERWISE in there else [],
         "has_estimated": bool(reading.rows_without_costs),
     }
     if reading.rows_without_costs:

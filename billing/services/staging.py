@@ -1,5 +1,6 @@
 """The job that turns a delivery's bytes into slices of the lake and has them published."""
 
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
@@ -13,7 +14,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from billing.adapters import AUTO
-from billing.amounts import totals_document
+from billing.amounts import summed, totals_document
 from billing.expressions import totals_by_currency
 from billing.models import Delivery, DeliveryFile
 from billing.reading import read_charges
@@ -117,7 +118,6 @@ def _stage(work: _Work) -> Staged:
             typed, charges = written_charges(
                 engine, reading, work.folder, work.delivery.organisation_id
             )
-            totals = totals_document(engine.rows(totals_by_currency(charges)))
             report = report_of(engine, reading, charges)
             slices = _store_slices(work, engine, charges, typed=typed, dataset=dataset_of(files))
         except TooLargeError as error:
@@ -127,6 +127,7 @@ def _stage(work: _Work) -> Staged:
     report["periods"] = [
         {"period": item.period, "rows": item.rows, "is_main": item.is_main} for item in slices
     ]
+    totals = summed(item.totals for item in slices)
     work.context.report(rows, rows, _("Publishing"))
     return Staged(
         bill_format=work.delivery.bill_format,
@@ -155,12 +156,13 @@ def _store_slices(
 ) -> list[StagedSlice]:
     """One immutable file for each billing month among the rows."""
     written = engine.text_table(typed).drop("file_row_number")
-    counted = charges.group_by("x_billing_period").agg(rows=charges.count())
-    periods = {row["x_billing_period"]: row["rows"] for row in engine.rows(counted)}
+    months: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for row in engine.rows(totals_by_currency(charges, "x_billing_period")):
+        months[row["x_billing_period"]].append(row)
+    periods = {month: sum(row["rows"] for row in found) for month, found in months.items()}
     mains = _mains(work.delivery, periods)
     staged: list[StagedSlice] = []
     for period in sorted(periods):
-        selected = charges.filter(charges.x_billing_period == period)
 
         def write(target: Path, period: str = period) -> None:
             if len(periods) == 1:
@@ -169,7 +171,6 @@ def _store_slices(
                 engine.write(written.filter(written.x_billing_period == period), target)
 
         slice_id = uuid4()
-        totals = totals_document(engine.rows(totals_by_currency(selected)))
         partition = {
             "source": str(work.delivery.source_id),
             "book": dataset.value,
@@ -185,7 +186,7 @@ def _store_slices(
                 path=stored.path,
                 size_bytes=stored.size_bytes,
                 rows=periods[period],
-                totals=totals,
+                totals=totals_document(months[period]),
             )
         )
     return staged

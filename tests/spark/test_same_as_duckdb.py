@@ -78,6 +78,13 @@ def edges() -> bytes:
         charge(SkuMeter="data transfer\r\nout", ConsumedUnit="GB"),
         charge(BillingCurrency="EUR", ChargePeriodStart="2026-05-31T23:59:59Z"),
         charge(ChargePeriodStart="2026-05-04 00:00:00", Unheard="of", ChargeClass="correction"),
+        *(
+            charge(ChargePeriodStart=f"2026-05-04{text}")
+            for text in (
+                " 10:11", " 10:11:12 UTC", " 10:11:12+00", " 10:11:12.123456+00:00",
+                "T10:11Z", "T10:11:12.5Z", "T10:11:12.000001+00:00",
+            )
+        ),
     ]  # fmt: skip
     return focus_csv(rows)
 
