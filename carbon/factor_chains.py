@@ -1,7 +1,6 @@
 """Which factors hold at a site in which hour: measured by the hour first, published last."""
 
-from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime
 from typing import Final
@@ -16,9 +15,9 @@ from carbon.factors import (
     site_factor_used,
     zone_chain,
 )
+from carbon.hourly_factors import PeriodFactor, factors_of_hours
 from carbon.intensity import intensities_for, upstream_for
 from carbon.metering import HOUR_MICROSECOND
-from carbon.models import HourlyFactor
 from carbon.places import geography_of
 from carbon.records import DatedFactor, FactorsUsed, FactorUsed, GridFactor
 from carbon.residual_mixes import mixes_of, residual_used
@@ -31,7 +30,6 @@ from carbon.site_offers import (
 )
 from runs.records import SiteRecord
 
-NEAREST_PERIOD: Final = ("hour", "month", "year")
 FLEET: Final = "fleet"
 _UNITS: Final = {"host_factor": "ratio", "pue": "ratio", "wue_l_per_kwh": "L/kWh"}
 _LEVEL_OF: Final = {"region": "provider_region", "geography": "provider_geography", "fleet": FLEET}
@@ -129,6 +127,9 @@ def _overlaid(
 ) -> FactorsUsed:
     """What is known of the hour before what is known of the day."""
     hourly = {name: factor for name, factor in told.items() if factor is not None}
+    host = hourly.get("host_factor")
+    if host is not None and host.basis == "estimated" and base.host_factor is not None:
+        del hourly["host_factor"]  # a lower bound does not replace what the site has set
     return replace(base, residual=residual, embodied=embodied, **hourly)
 
 
@@ -146,9 +147,9 @@ def _by_the_hour(site: SiteRecord, start: int, end: int) -> dict[str, Hours]:
     """What is known by the hour, or by month and year as it was measured; empty kinds left out."""
     grid = intensities_for(site, start, end)
     every = {
-        "host_factor": period_factors(site, HourlyFactor.Kind.HOST_FACTOR, start, end),
-        "pue": period_factors(site, HourlyFactor.Kind.PUE, start, end),
-        "wue": period_factors(site, HourlyFactor.Kind.WUE, start, end),
+        "host_factor": period_factors(site, "host_factor", start, end),
+        "pue": period_factors(site, "pue", start, end),
+        "wue": period_factors(site, "wue_l_per_kwh", start, end),
         "grid": grid,
         "upstream": _upstream(grid, upstream_for(site, start, end)) if grid else {},
     }
@@ -171,47 +172,33 @@ def _upstream(grid: Hours, upstream_g_per_kwh: Mapping[int, float]) -> Hours:
 
 
 def period_factors(site: SiteRecord, kind: str, start: int, end: int) -> Hours:
-    """A measured factor by hour: that of the hour itself, else of its month, else of its year."""
-    rows = HourlyFactor.objects.filter(
-        site_id=site.site_id,
-        kind=kind,
-        superseded_at__isnull=True,
-        start__lt=instant_of(end),
-        end__gt=instant_of(start),
-    )
-    by_level: dict[str, list[HourlyFactor]] = defaultdict(list)
-    for row in rows:
-        by_level[row.level].append(row)
+    """A factor by hour: that of the hour itself, else of its month, else of its year."""
     found: dict[int, FactorUsed] = {}
-    for level in NEAREST_PERIOD:
-        for row in by_level[level]:
-            used = _period_used(row)
-            low = max(microsecond_of(row.start), start)
-            first = -(-low // HOUR_MICROSECOND) * HOUR_MICROSECOND
-            for hour in range(first, min(microsecond_of(row.end), end), HOUR_MICROSECOND):
-                found.setdefault(hour, used)
+    for one in factors_of_hours(site.site_id, kind, instant_of(start), instant_of(end)):
+        used = _period_used(one)
+        low = max(microsecond_of(one.start), start)
+        first = -(-low // HOUR_MICROSECOND) * HOUR_MICROSECOND
+        for hour in range(first, min(microsecond_of(one.end), end), HOUR_MICROSECOND):
+            found.setdefault(hour, used)
     return found
 
 
-def _period_used(row: HourlyFactor) -> FactorUsed:
-    start = row.start.astimezone(UTC)
+def _period_used(one: PeriodFactor) -> FactorUsed:
+    start = one.start.astimezone(UTC)
     return FactorUsed(
-        factor_id=f"site-period-factor/{row.pk}",
-        kind="wue" if row.kind == HourlyFactor.Kind.WUE else row.kind,
-        value=row.value,
-        unit=_UNITS[row.kind],
+        factor_id=one.factor_id,
+        kind="wue" if one.kind == "wue_l_per_kwh" else one.kind,
+        value=one.value,
+        unit=_UNITS[one.kind],
         year=start.year,
-        source=row.source,
-        level=row.level,
-        basis=row.tier,
-        version=_named_period(row.level, start),
+        source=one.source,
+        level=one.level,
+        basis=one.tier,
+        version=_named_period(one.level, start),
     )
 
 
 def _named_period(level: str, start: datetime) -> str:
-    """The hour, month or year that a measured factor speaks of."""
-    names: dict[str, Callable[[], str]] = {
-        "hour": lambda: f"{start:%Y-%m-%dT%HZ}",
-        "month": lambda: f"{start:%Y-%m}",
-    }
-    return names.get(level, lambda: f"{start:%Y}")()
+    """The hour, month or year that a factor speaks of."""
+    pattern = {"hour": "%Y-%m-%dT%HZ", "month": "%Y-%m"}.get(level, "%Y")
+    return start.strftime(pattern)

@@ -18,8 +18,8 @@ WITH used AS (
     SELECT factor->>'level' = %(hourly)s AS is_hourly,
            CASE WHEN factor->>'level' = %(hourly)s
                 THEN regexp_replace(
-                    regexp_replace(factor->>'id', %(hour_of)s, ''), '^site-period-factor/.*$',
-                    'site-period-factor/hours')
+                    regexp_replace(factor->>'id', %(hour_of)s, ''), '^hourly-factor/.*$',
+                    'hourly-factor')
                 ELSE factor->>'id' END AS id,
            factor->>'kind' AS kind, (factor->>'value')::float8 AS value, factor->>'unit' AS unit,
            (factor->>'year')::int AS year, factor->>'source' AS source, factor->>'level' AS level,
