@@ -10,6 +10,7 @@ from typing import Any, Final
 from django.utils import timezone
 
 from carbon.selectors import energy_by_day
+from carbon.services import enqueue_closing
 from costwatch.configuration import apply_document, dump_document
 from costwatch.demo import story
 from costwatch.demo.charges import build_bills
@@ -25,6 +26,7 @@ from costwatch.demo.document import (
     configuration_document,
     kickoff_question,
 )
+from costwatch.demo.energy import deliver_grid_and_contract, deliver_readings, demo_site
 from costwatch.demo.inline_jobs import finish_waiting
 from costwatch.demo.people import ensure_people
 from costwatch.demo.power import build_power
@@ -35,7 +37,11 @@ from projects.access import project_for, projects_for, system_actor
 from projects.models import Organisation, Project
 from projects.records import Actor
 
-FOLLOW_UPS: Final = ("billing.rebuild_daily_costs", "carbon.close_hours")
+FOLLOW_UPS: Final = (
+    "billing.rebuild_daily_costs",
+    "carbon.book_readings",
+    "carbon.close_hours",
+)
 APPROVED_AT: Final = story.EXPERIMENTS_START - timedelta(days=7)
 
 
@@ -87,6 +93,7 @@ def load_demo(organisation: Organisation, wish: Wish) -> dict[str, float]:
     with clock.stage("configuration"):
         document = _document(organisation, with_members=wish.with_accounts)
         apply_document(actor, document, dry_run=False)
+        deliver_grid_and_contract(actor, now=_after_the_story())
         finish_waiting(organisation.pk, FOLLOW_UPS)
     with _power(organisation, wish, clock):
         with clock.stage("plan"):
@@ -95,7 +102,17 @@ def load_demo(organisation: Organisation, wish: Wish) -> dict[str, float]:
             files, ledger = build_bills(wish.seed)
             deliver_bills(actor, files)
             state_invoices(actor, ledger)
+    with clock.stage("readings"):
+        deliver_readings(actor, now=_after_the_story(), seed=wish.seed)
+        finish_waiting(organisation.pk, FOLLOW_UPS)
+        enqueue_closing(demo_site(actor))
+        finish_waiting(organisation.pk, FOLLOW_UPS)
     return clock.stages
+
+
+def _after_the_story() -> datetime:
+    """Now; a clock behind the story must not make its readings look impossible."""
+    return max(timezone.now(), story.AS_OF)
 
 
 def _refuse_a_real_project(organisation: Organisation) -> None:
@@ -142,8 +159,7 @@ def _power(organisation: Organisation, wish: Wish, clock: Clock) -> Iterator[Non
         if wish.one_process or now < story.AS_OF:
             yield
             with clock.stage("power"):
-                # A clock that is behind the story must not make its readings look impossible.
-                deliver_power(demo_actor(organisation), files, now=max(now, story.AS_OF))
+                deliver_power(demo_actor(organisation), files, now=_after_the_story())
         else:
             with (
                 clock.stage("power, beside plan and bills"),
