@@ -1,12 +1,15 @@
 """The first page, the portfolio and a project's page. Parse, select, render."""
 
 from datetime import UTC, date, datetime, timedelta
+from urllib.parse import urlencode
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from formulae.periods import parse_utc
+from planning.records import Burndown
 from planning.selectors import BASES
 from projects.access import Role, actor_of, project_for, sees_unallocated
 from reports.advice import advice_of, metered_through
@@ -38,6 +41,15 @@ def _asked_instant(text: str) -> datetime:
         return datetime.now(UTC)
 
 
+def _energy_url(slug: str, burndown: Burndown, as_of: str) -> str:
+    """Where energy and emissions of the page are walked down: the same days, known then."""
+    asked = {"by": "day", "project": slug}
+    if as_of:
+        asked["to"] = f"{burndown.as_of.date() + timedelta(days=1)}"
+        asked["as_of"] = burndown.as_of.isoformat().replace("+00:00", "Z")
+    return f"{reverse('energy')}?{urlencode(asked)}"
+
+
 @require_safe
 def project(request: HttpRequest, slug: str) -> HttpResponse:
     """Plan against actuals in money, energy and carbon."""
@@ -45,7 +57,13 @@ def project(request: HttpRequest, slug: str) -> HttpResponse:
     basis = request.GET.get("basis", "")
     basis = basis if basis in BASES else "effective"
     page = project_page(found, as_of=_asked_instant(request.GET.get("as_of", "")), basis=basis)
-    context = {"project": found, "page": page, "burndown": page.burndown, "bases": BASES[:2]}
+    context = {
+        "project": found,
+        "page": page,
+        "burndown": page.burndown,
+        "bases": BASES[:2],
+        "energy_url": _energy_url(found.slug, page.burndown, request.GET.get("as_of", "")),
+    }
     return render(request, "reports/project.html", context)
 
 
