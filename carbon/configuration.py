@@ -23,6 +23,7 @@ from carbon.book_configuration import (
     dump_site,
 )
 from carbon.instruments import InstrumentError
+from carbon.meter_configuration import MeterEntry, apply_meters, dump_meters
 from carbon.site_factors import ALWAYS, FactorError, NewFactor, dated_factors, set_factor
 from projects.records import Actor
 from runs.records import SiteRecord
@@ -67,6 +68,7 @@ class _Site(BaseModel):
     factors: list[_Factors] | _Factors = []
     boundary: list[BoundaryEntry] | BoundaryEntry = []
     hardware: list[AssetEntry] = []
+    meters: list[MeterEntry] = []
 
 
 class _Assignment(BaseModel):
@@ -88,7 +90,12 @@ def dump(organisation_id: UUID) -> dict[str, Any]:
     """Factors, boundary and hardware of every site; instruments and residual mixes."""
     return {
         "sites": [
-            {"slug": site.slug, "factors": _dumped(site.site_id), **dump_site(site)}
+            {
+                "slug": site.slug,
+                "factors": _dumped(site.site_id),
+                **dump_site(site),
+                "meters": dump_meters(site.site_id),
+            }
             for site in sites(organisation_id)
         ],
         **dump_books(organisation_id),
@@ -143,6 +150,7 @@ def _apply_site(actor: Actor, entry: _Site, *, now: datetime) -> None:
         apply_boundary(actor, site, boundary, now=now)
     for asset in entry.hardware:
         apply_asset(actor, site, asset, now=now)
+    apply_meters(actor, site, entry.meters, now=now)
 
 
 def _read(document: Mapping[str, Any]) -> _Document:

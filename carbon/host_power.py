@@ -18,8 +18,9 @@ from django.db import connection
 from carbon.adapters import binary_rows
 from carbon.attribution import instant_of, microsecond_of
 from carbon.cascade import Grid
+from carbon.factors import factor_on
 from carbon.hour_versions import current_hours
-from carbon.hourly_factors import RANGES, NewPeriodFactor, replace_host_factors
+from carbon.hourly_factors import RANGES, NewPeriodFactor, Scope, replace_computed
 from carbon.lines import HOUR_MICROSECOND, Ints, Line, integrated
 from carbon.models import NodeReading
 from carbon.site_factors import dated_factors, max_gap_s
@@ -73,11 +74,17 @@ def measure_host_factors(site: SiteRecord, start: int, end: int, *, now: datetim
         for hour, nodes in by_hour.items():
             at = instant_of(start + hour * HOUR_MICROSECOND)
             found = factor_of(at, nodes)
-            if found is not None:
+            if found is not None and not _is_worse(found, site, at):
                 wanted[at] = found
-    return replace_host_factors(
-        site, wanted, start=instant_of(start), end=instant_of(end), known_at=now
-    )
+    scope = Scope(kind="host_factor", level="hour", start=instant_of(start), end=instant_of(end))
+    return len(replace_computed(site, scope, wanted, known_at=now))
+
+
+def _is_worse(found: NewPeriodFactor, site: SiteRecord, at: datetime) -> bool:
+    """Whether it is a lower bound and the site has set a factor, which says more."""
+    if found.tier == "measured":
+        return False
+    return factor_on(dated_factors(site.site_id), "host_factor", at.date()) is not None
 
 
 def nodes_read(site_id: UUID, start: int, end: int) -> dict[int, str]:

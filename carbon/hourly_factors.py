@@ -3,7 +3,7 @@
 What a meter says about a period lives here; a site's own factor from a day on is site_factors'.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
@@ -92,37 +92,56 @@ def _record(row: HourlyFactor) -> PeriodFactor:
     )
 
 
-@transaction.atomic
-def set_period_factor(
-    actor: Actor, site: SiteRecord, new: NewPeriodFactor, *, known_at: datetime
-) -> bool:
-    """Let a factor hold over its period instead of the one that did; say whether that is new.
+def set_period_factors(
+    site: SiteRecord, news: Sequence[NewPeriodFactor], *, known_at: datetime
+) -> list[NewPeriodFactor]:
+    """Let factors hold over their periods instead of those that did; gives those that are new.
+
+    In the caller's transaction, who leaves the row in the trail.
 
     Raises:
-        FactorError: the value is out of range, or the tier is none of the three.
+        FactorError: a value is out of range, or a tier is none of the three.
     """
-    _require_possible(new)
-    old = (
-        HourlyFactor.objects.select_for_update()
-        .filter(site_id=site.site_id, kind=new.kind, level=new.level, start=new.start)
-        .filter(superseded_at__isnull=True)
-        .first()
+    if not news:
+        return []
+    for new in news:
+        _require_possible(new)
+    held = {
+        (row.kind, row.level, row.start): row
+        for row in HourlyFactor.objects.select_for_update().filter(
+            site_id=site.site_id,
+            superseded_at__isnull=True,
+            kind__in={new.kind for new in news},
+            start__gte=min(new.start for new in news),
+            start__lte=max(new.start for new in news),
+        )
+    }
+    fresh = [new for new in news if not _same(held.get((new.kind, new.level, new.start)), new)]
+    outdated = [held.get((new.kind, new.level, new.start)) for new in fresh]
+    HourlyFactor.objects.filter(pk__in=[row.pk for row in outdated if row]).update(
+        superseded_at=known_at
     )
-    if old is not None and _told(old) == _told(new):
-        return False
-    if old is not None:
-        HourlyFactor.objects.filter(pk=old.pk).update(superseded_at=known_at)
-    row = HourlyFactor.objects.create(**_columns(site, new, known_at=known_at))
-    _note(actor, site, old, row)
-    return True
+    HourlyFactor.objects.bulk_create(
+        (HourlyFactor(**_columns(site, new, known_at=known_at)) for new in fresh), batch_size=1_000
+    )
+    return fresh
+
+
+def _same(old: HourlyFactor | None, new: NewPeriodFactor) -> bool:
+    return old is not None and _told(old) == _told(new)
 
 
 def _require_possible(new: NewPeriodFactor) -> None:
     low, high = RANGES[new.kind]
     if not low <= new.value <= high:
         raise FactorError(
-            _("%(kind)s is %(value)s; it must lie between %(low)s and %(high)s.")
-            % {"kind": new.kind, "value": f"{new.value:g}", "low": low, "high": high}
+            _("{kind} from {start} on is {value}; it must lie between {low} and {high}.").format(
+                kind=new.kind,
+                start=f"{new.start:%Y-%m-%d %H:%M}",
+                value=f"{new.value:g}",
+                low=low,
+                high=high,
+            )
         )
     if new.tier not in SiteFactor.Tier.values:
         raise FactorError(_("A factor is measured, published or estimated; say which."))
@@ -156,65 +175,69 @@ def withdraw_period_factor(
     """Let a factor of a period hold no longer; gives the one that held.
 
     Raises:
-        FactorError: the site has no such factor.
+        FactorError: the site has no such factor, or meters gave it.
     """
     old = HourlyFactor.objects.filter(
         pk=factor_id, site_id=site.site_id, superseded_at__isnull=True
     ).first()
     if old is None:
         raise FactorError(_("No such factor at this site; reload the page."))
+    if is_computed(old):
+        raise FactorError(_("Meters gave this factor: withdraw their reading instead."))
     HourlyFactor.objects.filter(pk=old.pk).update(superseded_at=known_at)
-    _note(actor, site, old, None)
+    trail.note(
+        actor,
+        "site_period_factor.withdrawn",
+        subject=("site", site.slug),
+        before=_document(old),
+    )
     return _record(old)
 
 
-def replace_host_factors(
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scope:
+    """Factors of one kind and level whose periods start in [start, end)."""
+
+    kind: str
+    level: str
+    start: datetime
+    end: datetime
+
+
+def replace_computed(
     site: SiteRecord,
+    scope: Scope,
     wanted: Mapping[datetime, NewPeriodFactor],
     *,
-    start: datetime,
-    end: datetime,
     known_at: datetime,
-) -> int:
-    """Bring the host factors that nodes measured in [start, end) to `wanted`, by hour.
+) -> list[datetime]:
+    """Bring the factors that follow from meters to `wanted`, by start; gives the periods changed.
 
-    In the caller's transaction. They follow from readings, as energy does: no person wrote them,
-    so the trail has no row of them; the superseded ones are kept. Says how many hours changed.
+    In the caller's transaction. No person wrote them, so the trail has no row of them; the
+    superseded ones are kept. What a person entered stays unless meters know the same period.
     """
     held = {
         row.start: row
         for row in HourlyFactor.objects.filter(
-            site_id=site.site_id, kind="host_factor", level="hour", superseded_at__isnull=True
-        ).filter(start__gte=start, start__lt=end)
+            site_id=site.site_id, kind=scope.kind, level=scope.level, superseded_at__isnull=True
+        ).filter(start__gte=scope.start, start__lt=scope.end)
     }
-    fresh = [
-        new for hour, new in wanted.items() if hour not in held or _told(held[hour]) != _told(new)
-    ]
-    outdated = [
-        row for hour, row in held.items() if hour not in wanted or _told(row) != _told(wanted[hour])
-    ]
+    fresh = [new for start, new in wanted.items() if not _same(held.get(start), new)]
+    outdated = [held[new.start] for new in fresh if new.start in held]
+    outdated += [row for start, row in held.items() if start not in wanted and is_computed(row)]
     HourlyFactor.objects.filter(pk__in=[row.pk for row in outdated]).update(superseded_at=known_at)
     HourlyFactor.objects.bulk_create(
         (HourlyFactor(**_columns(site, new, known_at=known_at)) for new in fresh), batch_size=1_000
     )
-    return len({*(row.start for row in outdated), *(new.start for new in fresh)})
+    return sorted({*(row.start for row in outdated), *(new.start for new in fresh)})
 
 
-def _note(
-    actor: Actor, site: SiteRecord, old: HourlyFactor | None, new: HourlyFactor | None
-) -> None:
-    trail.note(
-        actor,
-        "site_period_factor.changed",
-        subject=("site", site.slug),
-        before=_document(old),
-        after=_document(new),
-    )
+def is_computed(one: HourlyFactor | PeriodFactor) -> bool:
+    """Whether meters gave the factor: then both of their figures are with it."""
+    return one.denominator is not None
 
 
-def _document(row: HourlyFactor | None) -> dict[str, object] | None:
-    if row is None:
-        return None
+def _document(row: HourlyFactor) -> dict[str, object]:
     return {
         "kind": row.kind,
         "level": row.level,

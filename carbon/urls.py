@@ -3,6 +3,7 @@
 from django.urls import URLPattern, URLResolver, path
 
 from carbon import api, batch_api, book_urls, energy_urls, intensity_urls, remote_write_api
+from carbon.views import meters as meter_pages
 from carbon.views import power as power_pages
 from carbon.views import pulls as pull_pages
 from carbon.views import sites as site_pages
@@ -23,6 +24,18 @@ urlpatterns: list[URLPattern | URLResolver] = [
         "sites/<slug:slug>/pulls/<uuid:pull_id>/<slug:action>/",
         pull_pages.pull_action,
         name="site_pull_action",
+    ),
+    path("sites/<slug:slug>/meters/", meter_pages.meters, name="site_meters"),
+    path("sites/<slug:slug>/meters/upload/", meter_pages.meters_upload, name="site_meters_upload"),
+    path(
+        "sites/<slug:slug>/meters/readings/<int:reading_id>/withdraw/",
+        meter_pages.meter_withdraw,
+        name="site_meter_withdraw",
+    ),
+    path(
+        "sites/<slug:slug>/meters/factors/<uuid:factor_id>/withdraw/",
+        meter_pages.period_factor_withdraw,
+        name="site_period_factor_withdraw",
     ),
     path("sites/<slug:slug>/assign/", site_pages.site_assign, name="site_assign"),
     path("power/", power_pages.power, name="power"),
