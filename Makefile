@@ -12,6 +12,7 @@ PYTHON     := $(VENV)/bin/python
 BIN        := $(VENV)/bin
 STAMP      := $(VENV)/.ok
 SPARK      := $(VENV)/.spark
+COMPILER   := $(VENV)/.cc
 # `exec`, so that the launcher is make's own child and ends with it (--with-parent).
 # Servers of your own (DATABASE_URL and REDIS_URL) are used instead of the embedded ones.
 EMBEDDED   := $(if $(DATABASE_URL),,$(PYTHON) -m costwatch.embedded --with-parent --data "$(DATA)" --)
@@ -21,7 +22,7 @@ LOCAL_ENV  := exec env COSTWATCH_DATA_DIR="$(abspath $(DATA))" COSTWATCH_INSECUR
               COSTWATCH_BIND="$(HOST):$(PORT)"
 
 .DEFAULT_GOAL := default
-.PHONY: default run test test-spark check fix bench demo manage setup setup-spark lock
+.PHONY: default run test test-spark check fix bench demo manage setup setup-spark setup-cc lock
 .SILENT:
 
 default: check test
@@ -39,7 +40,7 @@ manage: setup
 demo: setup
 	$(LOCAL_ENV) $(JOINED) sh -c '$(PYTHON) manage.py migrate -v 0 && exec $(PYTHON) manage.py demo'
 
-test: setup
+test: setup setup-cc
 	COSTWATCH_SECRET_KEY=unused $(PYTHON) manage.py compile_translations
 	exec $(TEST_BED) $(PYTHON) -m pytest $(ARGS)
 
@@ -63,7 +64,7 @@ fix: setup
 	$(BIN)/ruff check --fix .
 	$(BIN)/djlint templates --reformat --quiet || $(BIN)/djlint templates --check --quiet
 
-bench: setup
+bench: setup setup-cc
 	exec $(TEST_BED) $(PYTHON) -m bench $(ARGS)
 
 setup: $(STAMP)
@@ -92,6 +93,22 @@ else
 endif
 	touch $@
 
+# The agent's tests compile a stand-in for NVIDIA's library: with the machine's compiler, else one from a wheel.
+setup-cc: $(COMPILER)
+
+$(COMPILER): requirements-cc.lock $(STAMP)
+	command -v cc >/dev/null || command -v gcc >/dev/null || command -v clang >/dev/null || $(MAKE) .install-cc
+	touch $@
+
+.PHONY: .install-cc
+.install-cc:
+	echo "Installing a C compiler (about 100 MB) ..."
+ifdef USE_PIP
+	.uv/bin/python -m pip --python $(PYTHON) install --quiet --disable-pip-version-check --require-hashes -r requirements-cc.lock
+else
+	.uv/bin/uv pip install --quiet --require-hashes --python $(PYTHON) -r requirements-cc.lock
+endif
+
 .uv/.ok:
 	command -v $(PYTHON3) >/dev/null || \
 	  { echo "Python is missing: sudo apt-get install python3 python3-venv" >&2; exit 1; }
@@ -108,3 +125,5 @@ lock: .uv/.ok
 	  --custom-compile-command "make lock" requirements.txt -o requirements.lock
 	.uv/bin/uv pip compile --quiet --universal --generate-hashes --python-version 3.11 \
 	  --custom-compile-command "make lock" requirements-spark.txt -o requirements-spark.lock
+	.uv/bin/uv pip compile --quiet --universal --generate-hashes --python-version 3.11 \
+	  --custom-compile-command "make lock" requirements-cc.txt -o requirements-cc.lock
