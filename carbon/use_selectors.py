@@ -89,6 +89,11 @@ class CapPoint:
     sm_clock_hz: float | None
 
     @property
+    def sm_clock_megahertz(self) -> float | None:
+        """The mean clock as people name it."""
+        return None if self.sm_clock_hz is None else self.sm_clock_hz / 1e6
+
+    @property
     def j_per_gigacycle(self) -> float | None:
         """Energy for each billion clock cycles, J: the work's stand-in where no tokens are told."""
         return self.mean_power_w / (self.sm_clock_hz / 1e9) if self.sm_clock_hz else None

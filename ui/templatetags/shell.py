@@ -25,7 +25,6 @@ _FAMILIES: Final = (
     ("factor", "energy"),
     ("instrument", "energy"),
     ("book", "energy"),
-    ("advice", "energy"),
     ("site", "sites"),
     ("power", "sites"),
     ("person", "people"),
