@@ -13,9 +13,6 @@ import numpy.typing as npt
 
 from carbon.counters import CounterEnergy, CounterSeries, Implausible, counter_energy
 from carbon.lines import (
-    HOUR_MICROSECOND,
-    Floats,
-    Ints,
     Line,
     Pieces,
     Runs,
@@ -27,6 +24,11 @@ from carbon.lines import (
     split_at_hours,
     union,
     without,
+)
+from carbon.metering import (
+    HOUR_MICROSECOND,
+    Floats,
+    Ints,
 )
 from formulae.units import MICROSECOND_PER_S, S_PER_DAY
 

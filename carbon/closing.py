@@ -15,11 +15,14 @@ from carbon.host_power import measure_host_factors
 from carbon.hour_versions import store_versions
 from carbon.hours import DEVICE_HOURS_AT_ONCE, Window, recomputed
 from carbon.intake import lock_site
-from carbon.lines import HOUR_MICROSECOND
+from carbon.metering import (
+    HOUR_MICROSECOND,
+)
 from carbon.models import OpenHours
 from carbon.posting import post_hours
 from carbon.site_factors import dated_factors, max_gap_s
 from carbon.storing import quarantine
+from carbon.use_hours import sum_use
 from carbon.window_readings import is_sampled, site_span
 from formulae.units import MICROSECOND_PER_S
 from runs.records import SiteRecord
@@ -178,6 +181,12 @@ def _close(site: SiteRecord, window: Window, *, now: datetime) -> int:
     quarantine(site, found.aside, received_at=now)
     changed = store_versions(site, found.table, found.old, now=now)
     factors = measure_host_factors(site, window.start, window.end, now=now)
+    sum_use(
+        window.device_ids,
+        start=instant_of(window.start),
+        end=instant_of(window.end),
+        gap_s=max_gap_s(dated_factors(site.site_id)),
+    )
     if changed or factors:
         post_hours(site, start=window.start, end=window.end, posted_at=now)
     return changed

@@ -9,7 +9,15 @@ from typing import Final
 
 import numpy as np
 
-from carbon.lines import Floats, Ints, Line, Mask, Pieces
+from carbon.lines import (
+    Line,
+    Pieces,
+)
+from carbon.metering import (
+    Floats,
+    Ints,
+    Mask,
+)
 from formulae.metering import SHORTEST_JUDGED_S
 from formulae.units import MICROSECOND_PER_S, MILLIJOULE_PER_J, S_PER_DAY
 

@@ -13,7 +13,16 @@ import numpy as np
 
 from carbon.attribution import Owner, microsecond_of
 from carbon.cascade import Grid
-from carbon.lines import HOUR_MICROSECOND, Ints, Line, Mask, Runs, merged
+from carbon.lines import (
+    Line,
+    Runs,
+    merged,
+)
+from carbon.metering import (
+    HOUR_MICROSECOND,
+    Ints,
+    Mask,
+)
 from formulae.metering import estimated_gap_millijoule, estimated_use_millijoule
 from runs.records import AssignmentRecord
 

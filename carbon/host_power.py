@@ -21,7 +21,14 @@ from carbon.cascade import Grid
 from carbon.factors import factor_on
 from carbon.hour_versions import current_hours
 from carbon.hourly_factors import RANGES, NewPeriodFactor, Scope, replace_computed
-from carbon.lines import HOUR_MICROSECOND, Ints, Line, integrated
+from carbon.lines import (
+    Line,
+    integrated,
+)
+from carbon.metering import (
+    HOUR_MICROSECOND,
+    Ints,
+)
 from carbon.models import NodeReading
 from carbon.site_factors import dated_factors, max_gap_s
 from carbon.window_readings import Columns, senders_of

@@ -11,7 +11,11 @@ from django.db import connection
 from carbon.adapters import binary_rows
 from carbon.attribution import instant_of, microsecond_of
 from carbon.gaps import METHODS
-from carbon.lines import Floats, Ints, Mask
+from carbon.metering import (
+    Floats,
+    Ints,
+    Mask,
+)
 from carbon.window_readings import Columns, read_columns
 from runs.records import SiteRecord
 

@@ -27,7 +27,14 @@ from carbon.gaps import (
     with_use,
 )
 from carbon.hour_versions import ClosedHours, current_hours
-from carbon.lines import HOUR_MICROSECOND, Floats, Ints, Line
+from carbon.lines import (
+    Line,
+)
+from carbon.metering import (
+    HOUR_MICROSECOND,
+    Floats,
+    Ints,
+)
 from carbon.site_factors import dated_factors, max_gap_s
 from carbon.storing import Aside
 from carbon.window_readings import Columns, is_sampled, mean_use, read_window, senders_of

@@ -11,15 +11,11 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from carbon.metering import HOUR_MICROSECOND, Floats, Ints, Mask
 from formulae.allocation import split_integer
-from formulae.units import MICROSECOND_PER_S, MILLIJOULE_PER_J, S_PER_HOUR
+from formulae.units import MICROSECOND_PER_S, MILLIJOULE_PER_J
 
-HOUR_MICROSECOND: Final = S_PER_HOUR * MICROSECOND_PER_S
 INT64_SAFE: Final = 2**62
-
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,10 @@ from carbon.adapters import binary_rows
 from carbon.attribution import instant_of, microsecond_of
 from carbon.cascade import PRECEDENCE, PRESENCE_MICROSECOND, Grid, Readings
 from carbon.counters import LONGEST_MICROSECOND
-from carbon.lines import HOUR_MICROSECOND, Ints
+from carbon.metering import (
+    HOUR_MICROSECOND,
+    Ints,
+)
 from carbon.models import CounterReading, PowerSample, Sender, UseReading
 
 _OF_DEVICE: Final = {"device_id": "int8", "at": "timestamptz", "sender_id": "int4"}

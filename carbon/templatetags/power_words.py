@@ -15,6 +15,7 @@ REASONS: Final[dict[str, Any]] = {
     "before_2010": _("before 2010"),
     "negative": _("negative"),
     "above_the_power_limit": _("above the power limit"),
+    "counter_above_the_power_limit": _("counter rose faster than the power limit allows"),
     "overlaps_another_interval": _("overlaps another interval"),
     "another_value_is_stored": _("another value is stored"),
 }

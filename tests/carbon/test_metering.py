@@ -6,7 +6,6 @@ from hypothesis import strategies as st
 
 from carbon.cascade import Grid, Readings, Rules, line_of, metered
 from carbon.lines import (
-    HOUR_MICROSECOND,
     Runs,
     common,
     merged,
@@ -14,6 +13,9 @@ from carbon.lines import (
     pieces_from_rows,
     split_at_hours,
     without,
+)
+from carbon.metering import (
+    HOUR_MICROSECOND,
 )
 from carbon.plain_hours import DeviceReadings, PlainHour, add_gaps, plain_device, split_piece
 from formulae.metering import outside_covered
