@@ -7,7 +7,7 @@ from uuid import UUID
 
 from audit.records import Finding
 from carbon.entry_checks import verify_embodied, verify_entries, verify_factors, verify_scopes
-from carbon.entry_queries import current_entries
+from carbon.entry_queries import current_entries, held_spans, is_held
 from carbon.hour_checks import verify_hours
 from carbon.market_checks import verify_locks, verify_market
 from carbon.models import (
@@ -46,13 +46,14 @@ def verify_sums(site: SiteRecord) -> Iterator[Finding]:
         hour: sum(row.accelerator_energy_millijoule for row in rows)
         for hour, rows in groupby(entries, key=lambda row: row.hour)
     }
-    metered: dict[object, int] = {}
+    metered: dict[datetime, int] = {}
+    held = held_spans(site.site_id)
     hours = EnergyHour.objects.filter(site_id=site.site_id, superseded_at__isnull=True)
     columns = ("hour", "measured_millijoule", "spread_millijoule", "estimated_millijoule")
     for hour, *energies in hours.values_list(*columns).iterator(chunk_size=10_000):
         metered[hour] = metered.get(hour, 0) + sum(energies)
     for hour in {**metered, **posted}:
-        if posted.get(hour, 0) != metered.get(hour, 0):
+        if posted.get(hour, 0) != metered.get(hour, 0) and not is_held(held, hour):
             yield Finding(
                 code="emission_sum",
                 where=f"{site.slug}, {hour}",
@@ -69,9 +70,10 @@ def verify_owners(site: SiteRecord) -> Iterator[Finding]:
         if row.accelerator_energy_millijoule
     }
     owned = _owned_energy(site)
+    held = held_spans(site.site_id)
     for key in sorted({*booked, *owned}, key=str) if booked != owned else ():
-        if booked.get(key, 0) != owned.get(key, 0):
-            hour, project_id, run_id = key
+        hour, project_id, run_id = key
+        if booked.get(key, 0) != owned.get(key, 0) and not is_held(held, hour):
             yield Finding(
                 code="emission_owner",
                 where=f"{site.slug}, project {project_id}, run {run_id}, {hour.isoformat()}",

@@ -31,7 +31,9 @@ def state_residual_mix(
     )
     if changed:
         for site in sites(actor.organisation_id):
-            enqueue_closing(site, repost=True, start=datetime(year, 1, 1, tzinfo=UTC))
+            enqueue_closing(
+                site, repost=True, entries_only=True, start=datetime(year, 1, 1, tzinfo=UTC)
+            )
     return changed
 
 
@@ -49,7 +51,7 @@ def state_boundary(
         known_at=timezone.now(),
     )
     if changed:
-        enqueue_closing(site, repost=True, start=_start(valid_from))
+        enqueue_closing(site, repost=True, entries_only=True, start=_start(valid_from))
     return changed
 
 
@@ -57,7 +59,7 @@ def state_boundary(
 def state_asset(actor: Actor, site: SiteRecord, new: NewAsset) -> UUID:
     """State hardware of a site."""
     asset_id = add_asset(actor, site, new, known_at=timezone.now())
-    enqueue_closing(site, repost=True, start=_start(new.purchased_on))
+    enqueue_closing(site, repost=True, entries_only=True, start=_start(new.purchased_on))
     return asset_id
 
 
@@ -65,7 +67,7 @@ def state_asset(actor: Actor, site: SiteRecord, new: NewAsset) -> UUID:
 def drop_asset(actor: Actor, site: SiteRecord, asset_id: UUID) -> None:
     """Let hardware of a site count no longer."""
     withdraw_asset(actor, site, asset_id, known_at=timezone.now())
-    enqueue_closing(site, repost=True)
+    enqueue_closing(site, repost=True, entries_only=True)
 
 
 def _start(day: date) -> datetime | None:

@@ -285,11 +285,14 @@ def enqueue_closing(
     repost: bool = False,
     start: datetime | None = None,
     end: datetime | None = None,
+    entries_only: bool = False,
 ) -> UUID:
     """Ask a worker to close the site's open hours, or (`repost`) to renew its entries.
 
-    All of them, or with `start` and `end` those of the hours in between.
+    All of them, or with `start` and `end` those of the hours in between; `entries_only` where
+    readings and assignments are as they were.
     """
+    kind = ("entries" if entries_only else "repost") if repost else "close"
     window = {"start": start and start.isoformat(), "end": end and end.isoformat()}
     named = ":".join(at or "" for at in window.values()) if start or end else ""
     with transaction.atomic():
@@ -297,8 +300,13 @@ def enqueue_closing(
             organisation_id=site.organisation_id,
             kind="carbon.close_hours",
             scope="organisation",
-            payload={"site_id": str(site.site_id), "repost": repost, **window},
-            dedupe_key=f"{site.site_id}:{'repost' if repost else 'close'}{named and ':' + named}",
+            payload={
+                "site_id": str(site.site_id),
+                "repost": repost,
+                "entries_only": entries_only,
+                **window,
+            },
+            dedupe_key=f"{site.site_id}:{kind}{named and ':' + named}",
             title=_("Energy of %(site)s") % {"site": site.name},
         ).pk
 
@@ -329,6 +337,7 @@ def close_hours_job(context: JobContext) -> dict[str, Any]:
             context=context,
             start=datetime.fromisoformat(start) if start else None,
             end=datetime.fromisoformat(end) if end else None,
+            entries_only=bool(context.payload.get("entries_only")),
         )
     return {"device_hours": changed, "entries": posted}
 

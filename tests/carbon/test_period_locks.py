@@ -102,6 +102,7 @@ def test_a_locked_period_holds_changes_until_they_are_released_with_a_reason(pla
     assert held.before["scope_2_location_kgco2e"] == pytest.approx(96)
     assert held.after["scope_2_location_kgco2e"] == pytest.approx(120)
     assert summary().scope_2_location_kgco2e == pytest.approx(96 + 30)
+    assert verify(organisation().pk) == ()  # what waits is no mistake
     assert fingerprint(organisation().pk, START, START + DAY).digest == lock.digest
 
     with pytest.raises(LockError, match="reason"):
@@ -130,6 +131,7 @@ def test_late_readings_of_a_part_of_a_locked_day_wait_once(place, tmp_path):
         pytest.approx(32),
     )
     assert held.noted_at == LATER
+    assert verify(organisation().pk) == ()
     assert summary().accelerator_energy_kwh == pytest.approx(300)
 
 
