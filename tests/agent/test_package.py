@@ -1,7 +1,9 @@
 """The package: what it needs, what its documents and deployments promise."""
 
 import ast
+import json
 import re
+import subprocess
 import sys
 import tomllib
 from importlib import import_module
@@ -12,6 +14,7 @@ import yaml
 
 from costwatch_agent import VERSION
 from costwatch_agent.options import options_of, parser
+from tests.agent.conftest import agent_environment
 from tests.agent.server import Oracle, serving
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -120,3 +123,21 @@ def test_a_node_without_anything_to_read_says_so(nvml, command):
         run = command(url, "--once", "--no-rapl", "--no-bmc")
     assert run.returncode == 2
     assert "NVML cannot be opened" in run.stderr
+
+
+def test_the_trial_on_a_gpu_compares_counter_and_power(nvml, library):
+    nvml.rises(0, 500.0)
+    nvml.gpu().usage_milliwatt = 500_000
+    script = PACKAGE / "tools/try_on_gpu.py"
+    run = subprocess.run(
+        [sys.executable, script, "--idle", "1.5", "--busy", "0.1", "--period", "0.1"],
+        env=agent_environment(nvml, library),
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    found = json.loads(run.stdout)
+    assert found["power_field"] == "average"
+    for comparison in found["all"].values():
+        assert comparison["readings"] > 5
+        assert abs(comparison["divergence"]) < 0.01
