@@ -17,9 +17,10 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from carbon.booked_rows import Round, checked, mark_contradictions
-from carbon.device_now import keep_newest
+from carbon.device_now import keep_newest, newest_known
 from carbon.doors import BOOKING, enqueue_booking
 from carbon.intake import lock_site
+from carbon.metering import Ints
 from carbon.models import IntakeBody
 from carbon.reopening import reopen
 from carbon.sender_counts import count as count_senders
@@ -91,8 +92,9 @@ def _book(site: SiteRecord, waiting: Waiting, *, now: datetime) -> Booked:
     booked = Booked(last_id=waiting.last_id)
     round_ = checked(site, waiting) if waiting.body_ids else None
     if round_ is not None:
+        newest = newest_known(round_.device_ids.tolist())
         for name, table in TABLES:
-            _store(site, round_, name, table)
+            _store(site, round_, (name, table), newest=newest)
         reopen(site, round_, now=now)
         keep_newest(site, round_)
         note_jobs(site, round_, now=now)
@@ -106,11 +108,14 @@ def _book(site: SiteRecord, waiting: Waiting, *, now: datetime) -> Booked:
     return booked
 
 
-def _store(site: SiteRecord, round_: Round, name: str, table: Table) -> None:
-    """Store one kind of readings, mark what contradicts."""
+def _store(site: SiteRecord, round_: Round, kind: tuple[str, Table], *, newest: Ints) -> None:
+    """Store one kind of readings, mark what contradicts; `newest` is what is known by device."""
+    name, table = kind
     good, columns = round_.to_store(name)
+    device = round_.columns(name)["device"][good]
+    unseen = columns["at"] > newest[device] if "device_id" in table.keys else None
     kinds: Columns = {key: columns[key] for key in (*table.keys, *table.values)}
-    stored = store(table, kinds, site=site, received_at=columns["received_at"])
+    stored = store(table, kinds, site=site, received_at=columns["received_at"], unseen=unseen)
     round_.new_by_sender[name] = stored.new_by_sender
     mark_contradictions(round_, name, good[stored.contradicting])
 

@@ -1,6 +1,6 @@
 """Keeps the newest reading of each device at hand; disposable, newest wins."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -36,6 +36,21 @@ COUNTER_BEFORE: Final = (
     "CROSS JOIN LATERAL (SELECT at, counter_millijoule, epoch FROM carbon_counterreading "
     "WHERE device_id = want.device_id AND at < want.low ORDER BY at DESC LIMIT 1) AS last"
 )
+
+
+NEVER: Final = np.iinfo(np.int64).min
+NEWEST: Final = (
+    "SELECT device_id, (extract(epoch FROM at) * 1000000)::bigint FROM carbon_devicenow "
+    "WHERE device_id = ANY(%s)"
+)
+
+
+def newest_known(device_ids: Sequence[int]) -> npt.NDArray[np.int64]:
+    """The instant of the newest booked reading of each device, microseconds; NEVER without one."""
+    with connection.cursor() as cursor:
+        cursor.execute(NEWEST, [list(device_ids)])
+        known = dict(cursor.fetchall())
+    return np.array([known.get(one, NEVER) for one in device_ids], dtype=np.int64)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

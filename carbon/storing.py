@@ -10,7 +10,8 @@ from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
-from django.db import connection
+import psycopg
+from django.db import connection, transaction
 
 from carbon.adapters import binary_rows
 from carbon.attribution import instant_of, microsecond_of
@@ -101,11 +102,17 @@ class Stored:
 
 
 def store(
-    table: Table, columns: Columns, *, site: SiteRecord, received_at: Ints | datetime
+    table: Table,
+    columns: Columns,
+    *,
+    site: SiteRecord,
+    received_at: Ints | datetime,
+    unseen: npt.NDArray[np.bool_] | None = None,
 ) -> Stored:
     """Store rows in the caller's transaction. Of one key the first row stays.
 
-    `received_at` is that of every row, or one of each in microseconds.
+    `received_at` is that of every row, or one of each in microseconds. `unseen` says of each row
+    that nothing so new is stored of its device and sender: such rows need no look at the table.
     """
     rows = len(columns["sender_id"])
     if not rows:
@@ -117,18 +124,61 @@ def store(
         if isinstance(received_at, datetime)
         else received_at
     )
+    new: dict[int, int] = {}
+    if unseen is not None and not table.made and unseen[first].any():
+        direct = first[unseen[first]]
+        if _copied(table, columns, direct, site=site, received=received):
+            new = _counted(columns["sender_id"][direct])
+            first = first[~unseen[first]]
+    if len(first):
+        by_sender, stored_otherwise = _merged(table, columns, first, site=site, received=received)
+        new = {one: new.get(one, 0) + by_sender.get(one, 0) for one in {*new, *by_sender}}
+        contradicting = np.append(contradicting, stored_otherwise)
+    return Stored(new_by_sender=new, contradicting=contradicting)
+
+
+def _counted(sender_ids: Ints) -> dict[int, int]:
+    ids, counts = np.unique(sender_ids, return_counts=True)
+    return dict(zip(ids.tolist(), counts.tolist(), strict=True))
+
+
+def _copied(
+    table: Table, columns: Columns, rows: Ints, *, site: SiteRecord, received: Ints
+) -> bool:
+    """Copy rows straight into the table; False, and nothing copied, where one is stored already."""
+    incoming = _incoming(table, columns, rows, received)
+    incoming["organisation_id"] = ("uuid", site.organisation_id)
+    try:
+        with transaction.atomic(), connection.cursor() as cursor:
+            binary_rows.write(cursor, table.name, incoming, rows=len(rows))
+    except psycopg.errors.UniqueViolation:  # COPY is the driver's own: Django does not wrap it
+        return False
+    return True
+
+
+def _incoming(table: Table, columns: Columns, rows: Ints, received: Ints) -> dict[str, Any]:
+    """The columns of rows with their kinds, as COPY takes them."""
     kinds = {**table.keys, **table.values}
-    incoming = {name: (kind, columns[name][first]) for name, kind in kinds.items()}
-    incoming["received_at"] = ("timestamptz", received[first])
+    incoming: dict[str, Any] = {name: (kind, columns[name][rows]) for name, kind in kinds.items()}
+    incoming["received_at"] = ("timestamptz", received[rows])
+    return incoming
+
+
+def _merged(
+    table: Table, columns: Columns, rows: Ints, *, site: SiteRecord, received: Ints
+) -> tuple[dict[int, int], Ints]:
+    """Store rows of which some may be known: new ones by sender, and those that contradict."""
+    incoming = _incoming(table, columns, rows, received)
     with connection.cursor() as cursor:
         _create_incoming(cursor, {name: kind for name, (kind, _values) in incoming.items()})
-        incoming["row"] = ("int8", first)
-        binary_rows.write(cursor, _INCOMING, incoming, rows=len(first))
+        incoming["row"] = ("int8", rows)
+        binary_rows.write(cursor, _INCOMING, incoming, rows=len(rows))
         new = _insert(cursor, table, site)
-        if sum(new.values()) < len(first):
-            contradicting = np.append(contradicting, _contradicting(cursor, table))
+        contradicting = np.zeros(0, dtype=np.int64)
+        if sum(new.values()) < len(rows):
+            contradicting = _contradicting(cursor, table)
         cursor.execute(f"DROP TABLE {_INCOMING}")
-    return Stored(new_by_sender=new, contradicting=contradicting)
+    return new, contradicting
 
 
 def _first_of_each(table: Table, columns: Columns, order: Ints) -> tuple[Ints, Ints]:

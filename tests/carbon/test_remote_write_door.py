@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from carbon import doors
 from carbon.booking import book_site
-from carbon.models import CounterReading, IntakeBody, JobSighting, PowerSample, Sender
+from carbon.models import CounterReading, DeviceNow, IntakeBody, JobSighting, PowerSample, Sender
 from carbon.packed import unpack
 from jobs.models import Job
 from projects.models import ApiToken
@@ -158,6 +158,18 @@ def test_replays_and_late_parts_change_nothing_that_is_booked(prometheus):
     book_site(site(), now=timezone.now())
     assert PowerSample.objects.count() == 30
     assert json.loads(json.dumps(Sender.objects.get().duplicates)) >= 10
+
+
+def test_repeats_are_found_though_nothing_is_at_hand_of_their_devices(prometheus):
+    start = now_ms() - 60_000
+    first = body(*power([500.0, 510.0], at_ms=start))
+    more = body(*power([500.0, 510.0, 520.0], at_ms=start))
+    for sent in (first, more):
+        assert post(prometheus, sent).status_code == 204
+        book_site(site(), now=timezone.now())
+        DeviceNow.objects.all().delete()
+    assert sorted(PowerSample.objects.values_list("power_w", flat=True)) == [500.0, 510.0, 520.0]
+    assert Sender.objects.get().duplicates == 2
 
 
 def test_the_clock_of_a_sender_may_be_minutes_ahead(prometheus):
