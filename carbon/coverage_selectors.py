@@ -20,7 +20,7 @@ from runs.selectors import assignments_between, devices_of
 DAY: Final = timedelta(days=1)
 HOUR_US: Final = 3_600_000_000
 DAY_US: Final = 24 * HOUR_US
-FULL: Final = 0.9995  # shown as 100 %
+FULL: Final = 0.999  # a reading's second or two a day is no gap
 _HOURS_SEEN: Final = """
 SELECT device_id, date_trunc('day', hour, 'UTC'), sum(least(covered_microsecond, 3600000000)),
   bit_or(1 << extract(hour FROM hour AT TIME ZONE 'UTC')::int)
@@ -42,6 +42,11 @@ class CoverDay:
     @property
     def fraction(self) -> float | None:
         return min(1.0, self.covered / self.expected) if self.expected else None
+
+    @property
+    def percent(self) -> int:
+        """Whole percent, rounded down: 100 means all of it."""
+        return int(100 * (self.fraction or 0.0))
 
     @property
     def state(self) -> str:

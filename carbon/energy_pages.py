@@ -8,6 +8,7 @@ from urllib.parse import urlencode
 
 from django.urls import reverse
 from django.utils.translation import gettext as _
+from django.utils.translation import pgettext
 
 from carbon.energy_questions import (
     BOUNDARIES,
@@ -19,6 +20,7 @@ from carbon.energy_questions import (
     next_month,
 )
 from carbon.energy_records import EnergyRow, EnergyTable
+from carbon.energy_selectors import has_estimated_factor
 from ui.charts import Figure
 from ui.quality_charts import QualityBar, quality_figure
 
@@ -41,7 +43,7 @@ def group_name(by: str) -> str:
     return {
         "hour": _("Hour"),
         "day": _("Day"),
-        "month": _("Month"),
+        "month": pgettext("of the calendar", "Month"),
         "project": _("Project"),
         "run": _("Run"),
         "site": _("Site"),
@@ -62,6 +64,15 @@ def boundary_name(boundary: str) -> str:
 def method_name(method: str) -> str:
     """How emissions are counted, in words."""
     return {"location": _("Location-based"), "market": _("Market-based")}[method]
+
+
+def badge_of(question: EnergyQuestion, table: EnergyTable) -> str:
+    """How a total is known; beyond the accelerators its factors count, too."""
+    if table.total.energy_kwh(question.boundary) is None:
+        return "not-set"
+    if question.boundary != "accelerator" and has_estimated_factor(question):
+        return "estimated"
+    return table.total.badge
 
 
 def shown_row(row: EnergyRow, question: EnergyQuestion, url: str = "") -> ShownRow:

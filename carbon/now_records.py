@@ -29,6 +29,11 @@ class DeviceReading:
     is_stale: bool
 
     @property
+    def short_name(self) -> str:
+        """The end of the UUID, where devices of a node differ."""
+        return self.device_uuid if len(self.device_uuid) <= 16 else f"…{self.device_uuid[-12:]}"
+
+    @property
     def limit_fraction(self) -> float | None:
         if self.power_w is None or not self.limit_w:
             return None

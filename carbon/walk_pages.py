@@ -29,6 +29,7 @@ class ShownVersion:
     coverage_fraction: float
     integrated_fraction: float | None
     estimate_method: str
+    divergence_fraction: float | None
     known_at: datetime
     superseded_at: datetime | None
 
@@ -97,6 +98,7 @@ def versions_shown(versions: Sequence[EnergyHour]) -> list[ShownVersion]:
             if row.measured_millijoule
             else None,
             estimate_method=row.estimate_method,
+            divergence_fraction=row.divergence_fraction,
             known_at=row.known_at,
             superseded_at=row.superseded_at,
         )

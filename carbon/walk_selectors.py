@@ -27,7 +27,7 @@ from carbon.models import (
 from carbon.words import kind_name, level_name
 from runs.records import DeviceRecord
 
-MAX_DEVICES: Final = 512  # more of them are shown by node
+MAX_DEVICES: Final = 128  # more of them are shown by node
 REACH: Final = timedelta(minutes=10)  # readings just outside the hour bound its first and last
 LONGEST_GAP: Final = timedelta(days=31)
 MAX_READINGS: Final = 800

@@ -8,10 +8,18 @@ from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from carbon.energy_answers import bounded, energy_table, usual_group
-from carbon.energy_pages import MAX_ROWS, chips_of, choices_of, figure_of, shown_row, shown_rows
+from carbon.energy_pages import (
+    MAX_ROWS,
+    badge_of,
+    chips_of,
+    choices_of,
+    figure_of,
+    shown_row,
+    shown_rows,
+)
 from carbon.energy_questions import EnergyQuestion, QuestionError, question_in
 from carbon.energy_records import EnergyTable
-from carbon.energy_selectors import filters_of, has_estimated_factor
+from carbon.energy_selectors import filters_of
 from carbon.readers import READERS
 from projects.access import actor_of, require_scope, sees_unallocated
 from projects.records import Actor
@@ -47,15 +55,6 @@ def energy(request: HttpRequest) -> HttpResponse:
     return render(request, "carbon/energy.html", _context(actor, question, table))
 
 
-def _badge(question: EnergyQuestion, table: EnergyTable) -> str:
-    """How the total is known; beyond the accelerators its factors count, too."""
-    if table.total.energy_kwh(question.boundary) is None:
-        return "not-set"
-    if question.boundary != "accelerator" and has_estimated_factor(question):
-        return "estimated"
-    return table.total.badge
-
-
 def _context(actor: Actor, question: EnergyQuestion, table: EnergyTable) -> dict[str, Any]:
     kept = [pair for pair in question.written() if pair[0] not in ("from", "to")]
     return {
@@ -65,7 +64,7 @@ def _context(actor: Actor, question: EnergyQuestion, table: EnergyTable) -> dict
         "rows": shown_rows(table, question),
         "hidden": max(0, len(table.rows) - MAX_ROWS),
         "total": shown_row(table.total, question),
-        "badge": _badge(question, table),
+        "badge": badge_of(question, table),
         "figure": figure_of(table, question),
         "chips": chips_of(question),
         "query": question.query(),

@@ -10,7 +10,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from carbon.device_energy import DeviceHour, device_hours
-from carbon.energy_pages import chips_of, choices_of, shown_row
+from carbon.energy_pages import badge_of, chips_of, choices_of, shown_row
 from carbon.energy_questions import HOUR, EnergyQuestion, QuestionError, hour_named, question_in
 from carbon.energy_records import EnergyRow
 from carbon.energy_selectors import asked_entries
@@ -66,6 +66,7 @@ def energy_hour(request: HttpRequest, hour: str) -> HttpResponse:
         "hour": question.start,
         "table": table,
         "total": shown_row(table.total, question),
+        "badge": badge_of(question, table),
         "rows": [_shown(row, question, devices, by_node=by_node) for row in table.rows],
         "by_node": by_node,
         "entries": entries,
@@ -155,7 +156,7 @@ def _device_context(
         "pieces": pieces_of_hour(
             device, hour, readings, senders, versions[0] if versions else None
         ),
-        "groups": grouped(readings, senders),
+        "reading_groups": grouped(readings, senders),
         "batches": batches_of(question.organisation_id, sender_ids, hour),
         "deliveries": deliveries_of(device.site_id, readings),
         "factors": factor_lines(question.organisation_id, sets),
