@@ -69,16 +69,17 @@ def run(*, minutes: float, outage_s: float, gpus: int) -> int:
         exporter = FakeGpus(gpus)
         values = {"every_s": 5, "exporter": exporter.port, "port": port, "token": token}
         half_s = (minutes * 60 - outage_s) / 2
-        with prometheus(Path(name), metadata="true", **values):
-            with _serving(books, token, port):
-                time.sleep(half_s)
-            print(f"down for {outage_s:.0f} s", flush=True)
-            time.sleep(outage_s)
-            with _serving(books, token, port):
+        with contextlib.ExitStack() as to_the_end:
+            with prometheus(Path(name), metadata="true", **values):
+                with _serving(books, token, port):
+                    time.sleep(half_s)
+                print(f"down for {outage_s:.0f} s", flush=True)
+                time.sleep(outage_s)
+                to_the_end.enter_context(_serving(books, token, port))
                 time.sleep(half_s)
                 exporter.stop()  # stale markers follow
                 time.sleep(15)
-                books.wait_until_booked(site)
+            books.wait_until_booked(site)  # Prometheus has sent what it had when it ended
         after = datetime.now(tz=UTC) + timedelta(hours=2)
         ours, truth = books.energy_j(site, after=after), exporter.truth_j()
         rows = books.one(
