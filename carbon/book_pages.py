@@ -1,6 +1,7 @@
 """What the pages of the books show: periods, what they were signed with, restatements. Reads."""
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import Any, Final
@@ -12,7 +13,9 @@ from carbon.instrument_pages import last_day
 from carbon.models import PeriodLock, Restatement
 from carbon.sign_off import figures
 
-LOG_ROWS: Final = 200
+LOG_ROWS: Final = 100
+ROWS_READ: Final = 5_000
+DETAILS_SHOWN: Final = 3
 MATERIAL_FRACTION: Final = 0.05  # the usual threshold of base-year policies
 CAUSES: Final = ("readings", "factors", "assignment")
 
@@ -59,6 +62,12 @@ class RestatementRow:
     def difference_kgco2e(self) -> float | None:
         """Location-based emissions after, less before; None where either is unknown."""
         before, after = (one.get("scope_2_location_kgco2e") for one in (self.before, self.after))
+        return None if before is None or after is None else float(after) - float(before)
+
+    @property
+    def market_difference_kgco2e(self) -> float | None:
+        """Market-based emissions before contracts: after, less before."""
+        before, after = (one.get("scope_2_market_kgco2e") for one in (self.before, self.after))
         return None if before is None or after is None else float(after) - float(before)
 
     @property
@@ -145,7 +154,7 @@ def _held(organisation_id: UUID) -> Any:
 def held_rows(organisation_id: UUID, lock: PeriodLock) -> list[RestatementRow]:
     """What waits in a period, earliest first."""
     rows = _held(organisation_id).filter(start__lt=lock.end, end__gt=lock.start)
-    return [_restatement(row) for row in rows.select_related("site").order_by("start")]
+    return _merged(rows.select_related("site").order_by("start"))
 
 
 def restatement_rows(
@@ -157,25 +166,47 @@ def restatement_rows(
         rows = rows.filter(cause=cause)
     if site_slug:
         rows = rows.filter(site__slug=site_slug)
-    found = rows.select_related("site").order_by("-noted_at", "start")
-    return [_restatement(row) for row in found[:LOG_ROWS]]
+    found = rows.select_related("site").order_by("-noted_at", "site_id", "start")
+    return _merged(found[:ROWS_READ])[:LOG_ROWS]
 
 
-def _restatement(row: Restatement) -> RestatementRow:
+def _merged(rows: Iterable[Restatement]) -> list[RestatementRow]:
+    """One line for what was noted of a site at one instant for one cause, however many windows."""
+    groups: dict[tuple[object, ...], list[Restatement]] = {}
+    for row in rows:
+        key = (row.noted_at, row.site_id, row.cause, row.state, row.decided_at)
+        groups.setdefault(key, []).append(row)
+    return [_restatement(group) for group in groups.values()]
+
+
+def _restatement(group: Sequence[Restatement]) -> RestatementRow:
+    first = group[0]
+    details = list(dict.fromkeys(row.detail for row in group if row.detail))
     return RestatementRow(
-        site_slug=row.site.slug,
-        start=row.start,
-        end=row.end,
-        cause=cause_words(row.cause),
-        detail=row.detail,
-        before=row.before,
-        after=row.after,
-        entries=row.entries,
-        is_held=row.state == Restatement.State.HELD,
-        noted_at=row.noted_at,
-        decided_by=row.decided_by,
-        decided_at=row.decided_at,
+        site_slug=first.site.slug,
+        start=min(row.start for row in group),
+        end=max(row.end for row in group),
+        cause=cause_words(first.cause),
+        detail="; ".join(details[:DETAILS_SHOWN]) + (" …" if details[DETAILS_SHOWN:] else ""),
+        before=_added([row.before for row in group]),
+        after=_added([row.after for row in group]),
+        entries=sum(row.entries for row in group),
+        is_held=first.state == Restatement.State.HELD,
+        noted_at=first.noted_at,
+        decided_by=first.decided_by,
+        decided_at=first.decided_at,
     )
+
+
+def _added(sums: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Sums of windows added up; None where a part is unknown."""
+    names = {name for one in sums for name in one}
+    return {
+        name: None
+        if any(one.get(name) is None for one in sums)
+        else math.fsum(one[name] for one in sums)
+        for name in names
+    }
 
 
 def figure_rows(lock: PeriodLock) -> list[FigureRow]:

@@ -45,6 +45,7 @@ class MarketYear:
 
     market_zone: str
     year: int
+    has_entries: bool
     energy_kwh: float | None
     location_kgco2e: float | None
     annual_kgco2e: float | None
@@ -131,6 +132,7 @@ def _market_year(  # noqa: PLR0913  # what a year is put together from
     return MarketYear(
         market_zone=market_zone,
         year=year,
+        has_entries=bool(sums),
         energy_kwh=sums["kwh"] if is_counted else None,
         location_kgco2e=sums["kg"] if sums and sums["located"] == sums["count"] else None,
         annual_kgco2e=whole.annual_kgco2e if whole else None,

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
+from typing import Final
 from uuid import UUID
 
 from django.db.models import Count, F, Q, QuerySet, Sum
@@ -16,6 +17,7 @@ from carbon.models import EmissionEntry
 from formulae.matching import Matching, market_share_kgco2e, match_annually, match_hourly
 
 ZoneYear = tuple[str, int]
+ROUNDING: Final = 1e-12  # what adding up hours may lose of a contract's energy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +32,10 @@ class ContractUse:
     @property
     def surplus_kwh(self) -> float | None:
         """Energy that the contract has and nobody used, matched over the year."""
-        return None if self.available_kwh is None else max(0.0, self.available_kwh - self.used_kwh)
+        if self.available_kwh is None:
+            return None
+        left_kwh = self.available_kwh - self.used_kwh
+        return left_kwh if left_kwh > ROUNDING * self.available_kwh else 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

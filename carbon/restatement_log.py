@@ -18,6 +18,9 @@ SUMMED: Final = (
     "facility_energy_kwh",
     "scope_2_location_kgco2e",
     "scope_2_market_kgco2e",
+    "embodied_kgco2e",
+    "water_on_site_l",
+    "water_source_l",
 )
 Rows = Sequence[EmissionEntry]
 

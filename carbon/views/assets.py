@@ -14,7 +14,7 @@ from carbon.boundaries import boundaries_of, stated_boundaries
 from carbon.embodied import embodied_parts, life_assumptions
 from carbon.instrument_forms import OWNERSHIPS, AssetForm, BoundaryForm
 from carbon.renewing import drop_asset, state_asset, state_boundary
-from carbon.site_factors import FactorError
+from carbon.site_factors import ALWAYS, FactorError
 from projects.access import actor_of, require_organisation_role
 from projects.records import Actor
 from runs.records import SiteRecord
@@ -91,7 +91,9 @@ def site_boundary(request: HttpRequest, slug: str) -> HttpResponse:
     context = {
         "tab": "sites",
         "site": site,
-        "default": (names[every[0].ownership], every[0].market_zone),
+        "default": None
+        if any(one.valid_from == ALWAYS for one in every)
+        else (names[every[0].ownership], every[0].market_zone),
         "rows": [(names[one.ownership], one.market_zone, one.valid_from) for one in every[1:]],
         "has_stated": bool(stated_boundaries(site.site_id)),
         "form": form,

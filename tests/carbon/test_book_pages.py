@@ -145,7 +145,7 @@ def test_a_month_goes_from_prepared_to_locked_to_released_on_the_pages(admin, tm
 
     factor(place, "grid_g_per_kwh", 500)
     repost_site(place, now=NOW + DAY)
-    assert "1 change waits" in text_of(admin, "/books/")
+    assert "changes wait" in text_of(admin, "/books/")
     waiting = text_of(admin, address)
     assert "What waits" in waiting
     assert other.post(f"{address}release/", {"reason": ""}).status_code == 200
