@@ -4,7 +4,7 @@ The order of precedence is that of formulae.metering's `cascade`: counters read 
 across a gap, intervals, power; of each, the senders by kind, and of one kind the older one first.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -39,6 +39,7 @@ NO_RUNS: Final = Runs(start=np.zeros(0, dtype=np.int64), end=np.zeros(0, dtype=n
 NO_PIECES: Final = Pieces(start=NO_RUNS.start, end=NO_RUNS.start, energy_millijoule=NO_RUNS.start)
 
 Table = Mapping[str, npt.NDArray[Any]]
+Tier = tuple[Pieces, Ints]  # pieces, and the place of the sender of each
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,12 +149,12 @@ def counted_of(readings: Readings, line: Line, rules: Rules) -> Counted:
     """What counts, each device-second from the best that knows it; and what cannot be."""
     counters = _counter_energy(readings.counters, line, rules)
     power, power_order = _power(readings.samples, line, rules)
-    short, long, intervals_order = _intervals(readings.intervals, line)
-    (placed,), cover = _fill((counters.placed,), counters.placed_order, NO_RUNS)
-    (spread,), cover = _fill((counters.spread,), counters.spread_order, cover)
-    (intervals, long_intervals), cover = _fill((short, long), intervals_order, cover)
-    (by_power,), cover = _fill((power,), power_order, cover)
-    (resets,), _cover = _fill((counters.resets,), counters.resets_order, cover)
+    short, long = _intervals(readings.intervals, line)
+    (placed,), cover = _fill([(counters.placed, counters.placed_order)], NO_RUNS)
+    (spread,), cover = _fill([(counters.spread, counters.spread_order)], cover)
+    (intervals, long_intervals), cover = _fill([short, long], cover)
+    (by_power,), cover = _fill([(power, power_order)], cover)
+    (resets,), _cover = _fill([(counters.resets, counters.resets_order)], cover)
     return Counted(
         placed=placed,
         spread=spread,
@@ -222,8 +223,8 @@ def _power(table: Table, line: Line, rules: Rules) -> tuple[Pieces, Ints]:
     return pieces, place[begins]
 
 
-def _intervals(table: Table, line: Line) -> tuple[Pieces, Pieces, Ints]:
-    """Intervals of up to an hour, longer ones, and the sender's place of both in one."""
+def _intervals(table: Table, line: Line) -> tuple[Tier, Tier]:
+    """Intervals of up to an hour, and longer ones, each with its sender's place."""
     start = line.place(table["device"], table["start"])
     pieces = Pieces(
         start=start,
@@ -231,28 +232,40 @@ def _intervals(table: Table, line: Line) -> tuple[Pieces, Pieces, Ints]:
         energy_millijoule=table["energy_millijoule"],
     )
     if not len(pieces):
-        return pieces, pieces, pieces.start
+        return (pieces, pieces.start), (pieces, pieces.start)
     _code, place = _places(line.index_at(start), table["sender"])
     is_long = pieces.end - pieces.start > HOUR_MICROSECOND
-    return pieces.only(~is_long), pieces.only(is_long), np.append(place[~is_long], place[is_long])
+    return (pieces.only(~is_long), place[~is_long]), (pieces.only(is_long), place[is_long])
 
 
-def _fill(tiers: tuple[Pieces, ...], order: Ints, cover: Runs) -> tuple[tuple[Pieces, ...], Runs]:
-    """What counts of pieces, sender by sender, and the cover with them."""
-    if not len(order):
-        return tiers, cover
-    counted: list[list[Pieces]] = [[] for _tier in tiers]
-    borders = np.cumsum([0, *(len(tier) for tier in tiers)])
-    for place in range(int(order.max()) + 1):
-        free = [
-            outside(tier.only(order[low:high] == place), cover)
-            for tier, low, high in zip(tiers, borders[:-1], borders[1:], strict=True)
-        ]
+def _fill(tiers: Sequence[Tier], cover: Runs) -> tuple[list[Pieces], Runs]:
+    """What counts of pieces, sender by sender, and the cover with them.
+
+    They are split at hours before they are cut, so that what is cut in one hour leaves the others.
+    """
+    split = [_split(pieces, order) for pieces, order in tiers]
+    counted: list[list[Pieces]] = [[NO_PIECES] for _tier in tiers]
+    last = max(int(order.max(initial=-1)) for _pieces, order in split)
+    for place in range(last + 1):
+        free = [outside(pieces.only(order == place), cover) for pieces, order in split]
         for parts, part in zip(counted, free, strict=True):
             parts.append(part)
         for part in free:
             cover = union(cover, merged(part.start, part.end))
-    return tuple(joined(*parts) for parts in counted), cover
+    return [joined(*parts) for parts in counted], cover
+
+
+def _split(pieces: Pieces, order: Ints) -> Tier:
+    """Pieces split at hours, each part with the place of its piece."""
+    crosses = pieces.start // HOUR_MICROSECOND != (pieces.end - 1) // HOUR_MICROSECOND
+    if not crosses.any():
+        return pieces, order
+    parts, places = [pieces.only(~crosses)], [order[~crosses]]
+    for place in np.unique(order[crosses]):
+        part = split_at_hours(pieces.only(crosses & (order == place)))
+        parts.append(part)
+        places.append(np.full(len(part), place))
+    return joined(*parts), np.concatenate(places)
 
 
 def _presence(readings: Readings, line: Line) -> Runs:

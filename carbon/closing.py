@@ -10,6 +10,7 @@ from uuid import UUID
 from django.db import connection, transaction
 
 from carbon.attribution import instant_of, microsecond_of
+from carbon.cascade import PRESENCE_MICROSECOND
 from carbon.counters import LONGEST_MICROSECOND
 from carbon.host_power import measure_host_factors
 from carbon.hour_versions import store_versions
@@ -29,24 +30,19 @@ from runs.records import SiteRecord
 
 SAMPLED_HOURS_AT_ONCE: Final = 24
 __all__ = ["Window", "close_site", "close_window", "site_window", "windows_of"]
-_NEAREST: Final = """
-SELECT wanted.id,
-  greatest(
-    (SELECT max(at) FROM carbon_powersample
-     WHERE device_id = wanted.id AND at < %(start)s AND at >= %(earliest)s),
-    (SELECT max(at) FROM carbon_counterreading
-     WHERE device_id = wanted.id AND at < %(start)s AND at >= %(earliest)s),
-    (SELECT "end" FROM carbon_meteredinterval WHERE device_id = wanted.id
-     AND start < %(start)s AND start >= %(earliest)s ORDER BY start DESC LIMIT 1)),
-  least(
-    (SELECT min(at) FROM carbon_powersample
-     WHERE device_id = wanted.id AND at >= %(end)s AND at < %(latest)s),
-    (SELECT min(at) FROM carbon_counterreading
-     WHERE device_id = wanted.id AND at >= %(end)s AND at < %(latest)s),
-    (SELECT min(start) FROM carbon_meteredinterval
-     WHERE device_id = wanted.id AND start >= %(end)s AND start < %(latest)s))
-FROM unnest(%(devices)s::bigint[]) AS wanted(id)
-"""
+_SPAN: Final = {
+    # What a counter counted since its last reading; only where the stretch has a reading of it.
+    "carbon_counterreading": (
+        "at",
+        "at",
+        LONGEST_MICROSECOND,
+        "EXISTS (SELECT 1 FROM carbon_counterreading WHERE device_id = wanted.id "
+        "AND at >= %(start)s AND at < %(end)s)",
+    ),
+    # A device is there between two readings less than a day apart.
+    "carbon_powersample": ("at", "at", PRESENCE_MICROSECOND, "true"),
+    "carbon_meteredinterval": ("start", '"end"', PRESENCE_MICROSECOND, "true"),
+}
 Stretch = tuple[int, int, frozenset[int]]  # hours [start, end) of devices
 
 
@@ -125,34 +121,45 @@ def _merged(stretches: Iterable[Stretch], limit: int | None) -> Iterator[Stretch
 
 
 def _beyond(site: SiteRecord, stretch: Stretch) -> Iterator[Stretch]:
-    """The hours between a stretch and its devices' nearest readings beyond it.
+    """The hours between a stretch and its devices' nearest readings beyond it, table by table.
 
     New readings say what a counter counted since then, and that the device was there.
     """
-    start, end, devices = stretch
+    start, end, _devices = stretch
     reach = int(max_gap_s(dated_factors(site.site_id)) * MICROSECOND_PER_S)
+    spans: dict[tuple[int, int], set[int]] = {}
+    for table in _SPAN:
+        for device, before, after in _nearest(table, stretch):
+            if before is not None and microsecond_of(before) < start - reach:
+                first = microsecond_of(before) // HOUR_MICROSECOND * HOUR_MICROSECOND
+                spans.setdefault((first, start), set()).add(device)
+            if after is not None and microsecond_of(after) > end + reach:
+                last = -(-microsecond_of(after) // HOUR_MICROSECOND) * HOUR_MICROSECOND
+                spans.setdefault((end, last), set()).add(device)
+    for (low, high), found in spans.items():
+        yield low, high, frozenset(found)
+
+
+def _nearest(table: str, stretch: Stretch) -> list[tuple[int, datetime | None, datetime | None]]:
+    """Each device's nearest readings of a table before and after a stretch."""
+    start, end, devices = stretch
+    first, last, far, condition = _SPAN[table]
     with connection.cursor() as cursor:
         cursor.execute(
-            _NEAREST,
+            f"SELECT wanted.id, (SELECT {last} FROM {table} WHERE device_id = wanted.id "  # noqa: S608 - our names
+            f"AND {first} < %(start)s AND {first} >= %(earliest)s ORDER BY {first} DESC LIMIT 1), "
+            f"(SELECT {first} FROM {table} WHERE device_id = wanted.id "
+            f"AND {first} >= %(end)s AND {first} < %(latest)s ORDER BY {first} LIMIT 1) "
+            f"FROM unnest(%(devices)s::bigint[]) AS wanted(id) WHERE {condition}",
             {
                 "devices": sorted(devices),
                 "start": instant_of(start),
                 "end": instant_of(end),
-                "earliest": instant_of(start - LONGEST_MICROSECOND),
-                "latest": instant_of(end + LONGEST_MICROSECOND),
+                "earliest": instant_of(start - far),
+                "latest": instant_of(end + far),
             },
         )
-        rows = cursor.fetchall()
-    spans: dict[tuple[int, int], set[int]] = {}
-    for device, before, after in rows:
-        if before is not None and microsecond_of(before) < start - reach:
-            first = microsecond_of(before) // HOUR_MICROSECOND * HOUR_MICROSECOND
-            spans.setdefault((first, start), set()).add(device)
-        if after is not None and microsecond_of(after) > end + reach:
-            last = -(-microsecond_of(after) // HOUR_MICROSECOND) * HOUR_MICROSECOND
-            spans.setdefault((end, last), set()).add(device)
-    for (low, high), found in spans.items():
-        yield low, high, frozenset(found)
+        return list(cursor.fetchall())
 
 
 def _settle(marks: Sequence[OpenHours], limit: int | None) -> None:

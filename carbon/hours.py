@@ -10,6 +10,7 @@ from django.db import connection
 from carbon.attribution import instant_of
 from carbon.cascade import (
     CROSS_CHECKED_MICROSECOND,
+    PRESENCE_MICROSECOND,
     Grid,
     Metered,
     Rules,
@@ -121,21 +122,25 @@ def _unseen_devices(facts: _Site, window: Window) -> list[int]:
     mine = set(window.device_ids)
     if mine.issuperset(facts.devices):
         return []
-    span = {"low": instant_of(window.start), "high": instant_of(window.end)}
     with connection.cursor() as cursor:
         cursor.execute(
-            "SELECT device_id, count(*), count(*) FILTER (WHERE covered_microsecond >= %(hour)s) "
-            "FROM carbon_energyhour WHERE site_id = %(site)s AND hour >= %(low)s "
-            "AND hour < %(high)s AND superseded_at IS NULL GROUP BY device_id",
-            {"site": facts.site.site_id, "hour": HOUR_MICROSECOND, **span},
+            "SELECT device_id, count(*) FILTER (WHERE hour >= %(low)s AND hour < %(high)s "
+            "AND covered_microsecond >= %(hour)s) "
+            "FROM carbon_energyhour WHERE site_id = %(site)s AND hour >= %(earliest)s "
+            "AND hour < %(latest)s AND superseded_at IS NULL GROUP BY device_id",
+            {
+                "site": facts.site.site_id,
+                "hour": HOUR_MICROSECOND,
+                "low": instant_of(window.start),
+                "high": instant_of(window.end),
+                "earliest": instant_of(window.start - PRESENCE_MICROSECOND - HOUR_MICROSECOND),
+                "latest": instant_of(window.end + PRESENCE_MICROSECOND),
+            },
         )
-        rows = {device: (booked, whole) for device, booked, whole in cursor.fetchall()}
-    partly = {device for device, (booked, whole) in rows.items() if whole < booked}
+        whole = dict(cursor.fetchall())
     hours = (window.end - window.start) // HOUR_MICROSECOND
-    for one in facts.assignments:
-        if rows.get(one.device_id, (0, 0))[1] < hours:
-            partly.add(one.device_id)
-    return [one for one in partly - mine if one in facts.devices]
+    known = {*whole, *(one.device_id for one in facts.assignments)}
+    return [one for one in known - mine if one in facts.devices and whole.get(one, 0) < hours]
 
 
 def _metered(facts: _Site, grid: Grid) -> tuple[Metered, tuple[Aside, ...]]:

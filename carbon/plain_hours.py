@@ -76,7 +76,10 @@ class _Tiers:
 
 
 def plain_device(readings: DeviceReadings, *, limit_w: float, max_gap: int) -> PlainDevice:
-    """The device's hours, each second from the best reading that knows it."""
+    """The device's hours, each second from the best reading that knows it.
+
+    Pieces are split at hours before they are cut: what is cut in one hour leaves the others.
+    """
     tiers = _Tiers()
     _add_counters(tiers, readings.counters, limit_w=limit_w, max_gap=max_gap)
     for sender, start, end, energy in readings.intervals:
@@ -90,13 +93,20 @@ def plain_device(readings: DeviceReadings, *, limit_w: float, max_gap: int) -> P
         *_intervals_by_sender(tiers),
         *tiers.ordered("power"),
     ]
+    named = [
+        (kind, [part for piece in tier for part in split_piece(piece)]) for kind, tier in named
+    ]
     counted, covered = cascade(tier for _kind, tier in named)
-    resets = list(tiers.ordered("reset"))
+    resets = [(kind, _by_hour(tier)) for kind, tier in tiers.ordered("reset")]
     beyond, _covered = cascade([*counted, *(tier for _kind, tier in resets)])
     hours: defaultdict[int, PlainHour] = defaultdict(PlainHour)
     for (kind, _tier), pieces in zip([*named, *resets], beyond, strict=True):
         _book(hours, kind, pieces)
     return PlainDevice(hours=hours, covered=covered, present=_presence(readings))
+
+
+def _by_hour(tier: Sequence[Piece]) -> list[Piece]:
+    return [part for piece in tier for part in split_piece(piece)]
 
 
 def _intervals_by_sender(tiers: _Tiers) -> Iterator[tuple[str, list[Piece]]]:
@@ -165,20 +175,19 @@ def _presence(readings: DeviceReadings) -> list[Span]:
 
 
 def _book(hours: defaultdict[int, PlainHour], kind: str, pieces: Iterable[Piece]) -> None:
-    """Book pieces to the hours that they touch."""
-    for piece in pieces:
-        for start, end, energy in split_piece(piece):
-            hour = hours[start // HOUR * HOUR]
-            if kind == "reset":
-                hour.reset += energy
-            else:
-                hour.covered += end - start
-            if kind in ("spread", "long_interval"):
-                hour.spread += energy
-            else:
-                hour.measured += energy
-            if kind == "power":
-                hour.integrated += energy
+    """Book pieces, each within an hour."""
+    for start, end, energy in pieces:
+        hour = hours[start // HOUR * HOUR]
+        if kind == "reset":
+            hour.reset += energy
+        else:
+            hour.covered += end - start
+        if kind in ("spread", "long_interval"):
+            hour.spread += energy
+        else:
+            hour.measured += energy
+        if kind == "power":
+            hour.integrated += energy
 
 
 def split_piece(piece: Piece) -> list[Piece]:

@@ -65,7 +65,7 @@ def enter_meter_rows(
     """
     entered = store_meter_rows(actor, site, rows, now=now)
     if entered.new:
-        enqueue_closing(site, repost=True, start=entered.start, end=entered.end)
+        enqueue_closing(site, repost=True, entries_only=True, start=entered.start, end=entered.end)
     return entered
 
 
@@ -201,7 +201,7 @@ def withdraw_reading(actor: Actor, site: SiteRecord, reading_id: int, *, now: da
         subject=("site", site.slug),
         before={"what": row.meter, "start": row.start, "end": row.end, "value": row.value},
     )
-    enqueue_closing(site, repost=True, start=start, end=end)
+    enqueue_closing(site, repost=True, entries_only=True, start=start, end=end)
 
 
 @transaction.atomic
@@ -214,7 +214,7 @@ def withdraw_factor_of_period(
         FactorError: the site has no such factor, or meters gave it.
     """
     gone = withdraw_period_factor(actor, site, factor_id, known_at=now)
-    enqueue_closing(site, repost=True, start=gone.start, end=gone.end)
+    enqueue_closing(site, repost=True, entries_only=True, start=gone.start, end=gone.end)
 
 
 def _renew(

@@ -91,18 +91,13 @@ def pieces_of_hour(
     by_sender = _by_sender(readings, senders)
     placed, spread, resets = _counter_tiers(by_sender, max_gap=max_gap, limit_w=limit_w)
     tiers = [*placed, *spread, *_interval_tiers(by_sender), *_power_tiers(by_sender, max_gap)]
-    counted, cover = cascade([tier.pieces for tier in tiers])
+    start = microsecond_of(hour)
+    counted, cover = cascade([_in_the_hour(tier, start) for tier in tiers])
     found = list(zip(tiers, counted, strict=True))
     for tier in resets:
-        free = [part for piece in tier.pieces for part in outside_covered(piece, cover)]
-        found.append((tier, free))
-    start = microsecond_of(hour)
-    pieces = [
-        _piece(tier, part, senders)
-        for tier, parts in found
-        for whole in parts
-        for part in _in_hour(whole, start)
-    ]
+        of_hour = _in_the_hour(tier, start)
+        found.append((tier, [part for piece in of_hour for part in outside_covered(piece, cover)]))
+    pieces = [_piece(tier, part, senders) for tier, parts in found for part in parts]
     expected = version.measured_millijoule + version.spread_millijoule if version else None
     ordered = sorted(pieces, key=lambda piece: (piece.start, piece.end))
     return PieceTable(pieces=tuple(ordered), expected_millijoule=expected)
@@ -235,6 +230,11 @@ def _power_tiers(by_sender: Grouped, max_gap: int) -> list[_Tier]:
                 _Tier(method="power", quality="measured", sender_id=sender_id, pieces=pieces)
             )
     return tiers
+
+
+def _in_the_hour(tier: _Tier, hour: int) -> list[Piece]:
+    """The parts of a tier's pieces that lie in the hour: they are split before they are cut."""
+    return [part for piece in tier.pieces for part in _in_hour(piece, hour)]
 
 
 def _in_hour(piece: Piece, hour: int) -> list[Piece]:

@@ -8,12 +8,14 @@ import numpy as np
 from carbon.attribution import microsecond_of
 from carbon.closing import close_site
 from carbon.models import Sender
+from carbon.records import DEFAULT_MAX_GAP_S
 from carbon.storing import COUNTERS, NODES, POWER, USE, USE_KINDS, open_hours, store
 from runs.records import SiteRecord
 from runs.services import ensure_devices, ensure_nodes
 from tests.carbon.builders import NOW, START
 
 HOUR = timedelta(hours=1)
+GAP = timedelta(seconds=DEFAULT_MAX_GAP_S)
 
 
 def at(minutes: float) -> datetime:
@@ -54,8 +56,8 @@ def _open(place, device_ids, instants):
     open_hours(
         place,
         device_ids,
-        microsecond_of(min(instants)),
-        microsecond_of(max(instants) + timedelta(microseconds=1)),
+        microsecond_of(min(instants) - GAP),
+        microsecond_of(max(instants) + GAP),
         received_at=NOW,
     )
 
