@@ -1,7 +1,8 @@
 """Asks Prometheus-like servers for energy and power: set up, try, pull. Booking is not here."""
 
 import hashlib
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -59,7 +60,8 @@ def save_pull(actor: Actor, site: SiteRecord, new: NewPull, *, now: datetime) ->
     """Set up a pull of a site, or change the one of this name; the token is sealed.
 
     Raises:
-        PullError: the exporter is unknown, or the matchers are none.
+        PullError: the exporter is unknown, the matchers are none, or a stored token would go to
+            another address.
         PermissionDenied: the actor is no administrator.
     """
     require_organisation_role(actor, write=True)
@@ -67,17 +69,23 @@ def save_pull(actor: Actor, site: SiteRecord, new: NewPull, *, now: datetime) ->
         raise PullError(_("Choose one of: {names}.").format(names=", ".join(EXPORTERS)))
     if new.matchers and not promql.MATCHERS.fullmatch(new.matchers):
         raise PullError(_('Label matchers look like cluster="a",job="dcgm".'))
+    of_site = PromqlPull.objects.filter(site_id=site.site_id, name=new.name)
     with transaction.atomic():
+        held = of_site.select_for_update().first()
+        url = new.url.rstrip("/")
+        if held is not None and held.sealed and held.url != url and not new.token:
+            raise PullError(_("Another address: give the credential again."))
+        known_until = held.pulled_until if held is not None else None
         pull, is_new = PromqlPull.objects.update_or_create(
             organisation_id=site.organisation_id,
             site_id=site.site_id,
             name=new.name,
             defaults={
-                "url": new.url.rstrip("/"),
+                "url": url,
                 "exporter": new.exporter,
                 "matchers": new.matchers,
                 "enabled": True,
-                "pulled_until": new.pull_from or now - FIRST_LOOK,
+                "pulled_until": new.pull_from or known_until or now - FIRST_LOOK,
             },
         )
         if new.token:
@@ -117,7 +125,7 @@ def try_pull(pull: PromqlPull) -> str:
         else f"count({promql.node_query(exporter, pull.matchers)})"
     )
     found = _asked(pull, "query", {"query": query})
-    counted = int(found[0].values[0]) if found else 0
+    counted = int(_single(found) or 0)
     if counted:
         return _("The server has {count} lines of {exporter}.").format(
             count=counted, exporter=pull.exporter
@@ -127,6 +135,12 @@ def try_pull(pull: PromqlPull) -> str:
             metric=exporter.energy or exporter.node_power.split("{", maxsplit=1)[0]
         )
     )
+
+
+def _single(found: Sequence[promql.Series]) -> float | None:
+    """The one number of an answer; None where there is none, or it is no number."""
+    value = float(found[0].values[0]) if found and len(found[0].values) else math.nan
+    return value if math.isfinite(value) else None
 
 
 def _asked(pull: PromqlPull, path: str, query: Mapping[str, str]) -> list[promql.Series]:
@@ -255,9 +269,10 @@ def _checked(
     window_s = int((end - start).total_seconds())
     query = promql.increase_query(exporter, pull.matchers, window_s=window_s)
     found = _asked(pull, "query", {"query": query, "time": f"{end.timestamp():.3f}"})
-    if not found:
+    risen_units = _single(found)
+    if risen_units is None:
         return {}
-    increase = kwh_from_millijoule(round(float(found[0].values[0]) * exporter.millijoule_per_unit))
+    increase = kwh_from_millijoule(round(risen_units * exporter.millijoule_per_unit))
     apart = abs(increase - risen) / max(increase, risen) if max(increase, risen) > 0 else 0.0
     result: dict[str, Any] = {
         "from": start.isoformat(),

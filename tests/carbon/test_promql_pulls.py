@@ -244,6 +244,39 @@ def test_the_test_says_what_is_there_and_what_is_wrong(prometheus):
 
 
 @database
+def test_a_stored_token_goes_to_no_other_address(prometheus):
+    connected(prometheus, token="a-token-nobody-may-read")
+    moved = NewPull(name="cluster", url="https://elsewhere.example.com", exporter="dcgm")
+    with pytest.raises(PullError, match="again"):
+        save_pull(operator(), site(), moved, now=NOW)
+    assert PromqlPull.objects.get().url == prometheus.url
+
+
+@database
+def test_a_changed_pull_goes_on_where_it_stopped(prometheus):
+    pull = connected(prometheus)
+    PromqlPull.objects.update(pulled_until=START)
+    same = NewPull(name="cluster", url=prometheus.url, exporter="dcgm", matchers='job="d"')
+
+    save_pull(operator(), site(), same, now=START + timedelta(days=5))
+
+    pull.refresh_from_db()
+    assert pull.pulled_until == START
+
+
+@database
+def test_an_increase_that_is_no_number_stops_no_pull(prometheus, monkeypatch):
+    prometheus.add(DCGM, gpu(1), counter_rows(500))
+    monkeypatch.setattr(prometheus, "_risen", lambda *_: float("nan"))
+    pull = connected(prometheus)
+
+    assert pull_now(pull, site(), now=NOW)["readings"] > 0
+
+    pull.refresh_from_db()
+    assert pull.pulled_until == NOW - timedelta(seconds=60)
+
+
+@database
 def test_odd_matchers_and_exporters_are_refused(prometheus):
     wanted = NewPull(name="x", url=prometheus.url, exporter="dcgm", matchers='a="b"} or up{x="y"')
     with pytest.raises(PullError, match="cluster"):
