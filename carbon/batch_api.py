@@ -42,6 +42,7 @@ from runs.selectors import site_by_id, site_by_slug
 
 MAX_SENT_BYTES: Final = 16 << 20
 MAX_UNPACKED_BYTES: Final = 64 << 20
+MAX_GZIP_MEMBERS: Final = 100  # each is read from a copy of all that follows it
 SITE: Final = OpenApiParameter(
     "site",
     OpenApiTypes.STR,
@@ -111,8 +112,13 @@ def _bad_digest(message: str) -> exceptions.ValidationError:
 
 def _unpacked(sent: bytes) -> bytes:
     """The bytes in a gzip wrapping, of one member or several, within a bound."""
-    body, rest = b"", sent
+    body, rest, members = b"", sent, 0
     while rest:
+        members += 1
+        if members > MAX_GZIP_MEMBERS:
+            raise exceptions.ParseError(
+                f"The gzip body has more than {MAX_GZIP_MEMBERS} members.", code="gzip"
+            )
         opened = zlib.decompressobj(wbits=31)
         try:
             body += opened.decompress(rest, MAX_UNPACKED_BYTES + 1 - len(body))

@@ -1,5 +1,7 @@
 """The contract of POST power/batches: 2xx is durable, 4xx is final, 503 asks to send again."""
 
+import gzip
+import time
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -130,6 +132,14 @@ def test_a_broken_csv_names_its_row(agent):
     )
     assert answer.status_code == 400
     assert "row 2" in answer.json()["message"]
+
+
+def test_a_gzip_of_very_many_members_is_refused_at_once(agent):
+    body = gzip.compress(b"") * 200_000
+    started = time.monotonic()
+    answer = post(agent, body, headers={"Content-Encoding": "gzip"})
+    assert (answer.status_code, answer.json()["code"]) == (400, "gzip")
+    assert time.monotonic() - started < 5.0
 
 
 def test_when_the_database_fails_the_sender_is_asked_to_send_again(agent, monkeypatch):
