@@ -118,7 +118,6 @@ def entry_of(
         wue_l_per_kwh=_value(factors.wue),
         source_l_per_kwh=_value(factors.source_water),
     )
-    rate = _value(factors.embodied)
     project_id, run_id = one.owner
     return EmissionEntry(
         organisation_id=site.organisation_id,
@@ -140,13 +139,16 @@ def entry_of(
         market_zone=boundary.market_zone,
         scope_category=boundary.scope_category,
         upstream_kgco2e=operational_kgco2e(facility_kwh, _value(factors.upstream)),
-        embodied_kgco2e=None
-        if rate is None
-        else rate * one.expected_microsecond / HOUR_MICROSECOND,
+        embodied_kgco2e=_embodied_kgco2e(one, factors.embodied),
         water_on_site_l=water.on_site_l,
         water_source_l=water.source_l,
         factor_set_id=factor_set_id,
     )
+
+
+def _embodied_kgco2e(one: OwnedHour, rate: FactorUsed | None) -> float | None:
+    """The owner's share of the hardware, by the device time that was due, seen or not."""
+    return None if rate is None else rate.value * one.expected_microsecond / HOUR_MICROSECOND
 
 
 def _value(factor: FactorUsed | None) -> float | None:

@@ -85,16 +85,7 @@ def set_residual_mix(  # noqa: PLR0913  # mirrors the columns
         FactorError: a value is out of range, or the source is missing.
     """
     market_zone, source = market_zone.strip(), source.strip()
-    if not market_zone or not source:
-        raise FactorError(_("A residual mix has a market zone and a source."))
-    if not 0 <= g_per_kwh <= HIGHEST_G_PER_KWH:
-        raise FactorError(
-            _("The residual mix is {value}; it must lie between 0 and {high} g/kWh.").format(
-                value=g_per_kwh, high=HIGHEST_G_PER_KWH
-            )
-        )
-    if not YEARS[0] <= year <= YEARS[1]:
-        raise FactorError(_("The year lies between 1990 and 2100."))
+    _check(market_zone, source, year=year, g_per_kwh=g_per_kwh)
     held = ResidualMix.objects.select_for_update().filter(
         organisation_id=actor.organisation_id,
         market_zone=market_zone,
@@ -121,3 +112,16 @@ def set_residual_mix(  # noqa: PLR0913  # mirrors the columns
         after={"year": year, "g_per_kwh": g_per_kwh, "source": source},
     )
     return True
+
+
+def _check(market_zone: str, source: str, *, year: int, g_per_kwh: float) -> None:
+    if not market_zone or not source:
+        raise FactorError(_("A residual mix has a market zone and a source."))
+    if not 0 <= g_per_kwh <= HIGHEST_G_PER_KWH:
+        raise FactorError(
+            _("The residual mix is {value}; it must lie between 0 and {high} g/kWh.").format(
+                value=g_per_kwh, high=HIGHEST_G_PER_KWH
+            )
+        )
+    if not YEARS[0] <= year <= YEARS[1]:
+        raise FactorError(_("The year lies between 1990 and 2100."))

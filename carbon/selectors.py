@@ -26,6 +26,7 @@ from carbon.records import (
     EnergyDay,
     ScopeSum,
 )
+from formulae.emissions import WaterUse
 from formulae.units import kwh_from_millijoule
 
 __all__ = [
@@ -175,7 +176,6 @@ def emissions_summary(  # noqa: PLR0913 - the contract with other rooms
         **_SUMS, first=Min("hour", filter=_SEEN), last=Max("hour", filter=_SEEN)
     )
     market = added_up(market_by_day(organisation_id, entries, as_of=as_of).values())
-    on_site_l, source_l = (_known(row, name) for name in ("water_on_site_l", "water_source_l"))
     return EmissionSummary(
         start_on=start_on or _day(row["first"]),
         end_on=end_on or _day(row["last"], after=1),
@@ -195,11 +195,17 @@ def emissions_summary(  # noqa: PLR0913 - the contract with other rooms
         factors=factors_named(entries),
         upstream_kgco2e=_known(row, "upstream_kgco2e"),
         embodied_kgco2e=_known(row, "embodied_kgco2e"),
-        water_on_site_l=on_site_l,
-        water_source_l=source_l,
-        water_l=None if on_site_l is None or source_l is None else on_site_l + source_l,
+        water_on_site_l=_known(row, "water_on_site_l"),
+        water_source_l=_known(row, "water_source_l"),
+        water_l=_water_l(row),
         scopes=_scopes(entries),
     )
+
+
+def _water_l(row: Mapping[str, Any]) -> float | None:
+    """Water on site and of power plants together; None where either is unknown."""
+    on_site_l, source_l = (_known(row, name) for name in ("water_on_site_l", "water_source_l"))
+    return WaterUse(on_site_l=on_site_l, source_l=source_l).total_l
 
 
 def _day(hour: datetime | None, *, after: int = 0) -> date | None:
