@@ -20,7 +20,7 @@ from runs.records import SiteRecord
 
 log = structlog.get_logger(__name__)
 BOOKING: Final = "carbon.book_readings"
-RING_EVERY_S: Final = 2.0  # of one site by one process; the schedule rings for what is left
+RING_EVERY_S: Final = 5.0  # of one site by one process; the schedule rings for what is left
 CACHED_SENDERS: Final = 50_000
 _senders: dict[tuple[UUID, str, str], tuple[int, str]] = {}
 _rung: dict[UUID, float] = {}

@@ -66,10 +66,8 @@ def _spans(site: SiteRecord, round_: Round) -> tuple[Ints, Ints, Ints]:
         np.minimum.at(low, columns["device"][good], columns["at"][good])
         np.maximum.at(high, columns["device"][good], columns["at"][good])
     seen = high >= 0
-    spans = {
-        int(device): (int(first), int(last))
-        for device, first, last in zip(round_.device_ids[seen], low[seen], high[seen], strict=True)
-    }
+    seen_spans = (one[seen].tolist() for one in (round_.device_ids, low, high))
+    spans = {device: (first, last) for device, first, last in zip(*seen_spans, strict=True)}
     for device, first, last in _of_nodes(site, round_):
         known = spans.get(device, (first, last))
         spans[device] = (min(known[0], first), max(known[1], last))
@@ -97,7 +95,7 @@ def _beside(device: Ints, low: Ints, high: Ints) -> tuple[Ints, Ints]:
     with connection.cursor() as cursor:
         cursor.execute(NEWEST, [device.tolist()])
         newest: dict[int, int] = dict(cursor.fetchall())
-        known = np.array([newest.get(int(one), NOWHERE) for one in device], dtype=np.int64)
+        known = np.array([newest.get(one, NOWHERE) for one in device.tolist()], dtype=np.int64)
         in_order = known < low
         before[in_order] = known[in_order]
         late = np.flatnonzero(~in_order)
