@@ -23,6 +23,7 @@ BOUNDARIES: Final = ("facility", "it", "accelerator")
 METHODS: Final = ("location", "market")
 NOBODY: Final = "-"  # in place of a project: what no project used
 HOUR: Final = timedelta(hours=1)
+YEARS: Final = range(1900, 3000)  # of days that may be asked for
 MAX_HOURS: Final = 24 * 92  # rows of a table by the hour
 MAX_DEVICE_DAYS: Final = 31  # days of a table by node or device, which is read from device-hours
 
@@ -100,6 +101,21 @@ def hour_text(at: datetime) -> str:
     return f"{at:%Y-%m-%dT%H}"
 
 
+def month_named(text: str) -> datetime:
+    """The first instant of a month such as 2026-05.
+
+    Raises:
+        ValueError: the text is no month.
+    """
+    return _in_years(datetime.strptime(text, "%Y-%m").replace(tzinfo=UTC))
+
+
+def _in_years(at: datetime) -> datetime:
+    if at.year not in YEARS:
+        raise ValueError(f"the year {at.year}")
+    return at
+
+
 def hour_named(text: str) -> datetime:
     """The hour that an address names.
 
@@ -107,7 +123,7 @@ def hour_named(text: str) -> datetime:
         Http404: the text is no hour.
     """
     try:
-        return datetime.strptime(text, "%Y-%m-%dT%H").replace(tzinfo=UTC)
+        return _in_years(datetime.strptime(text, "%Y-%m-%dT%H").replace(tzinfo=UTC))
     except ValueError as error:
         raise Http404("No such hour.") from error
 
@@ -122,7 +138,7 @@ def _instant(name: str, text: str) -> datetime | None:
         return None
     for form in ("%Y-%m-%d", "%Y-%m-%dT%H"):
         try:
-            return datetime.strptime(text, form).replace(tzinfo=UTC)
+            return _in_years(datetime.strptime(text, form).replace(tzinfo=UTC))
         except ValueError:
             continue
     raise QuestionError(_("{name} is a day such as 2026-05-01.").format(name=name))

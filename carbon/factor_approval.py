@@ -54,7 +54,7 @@ def approve_factor(
 
 
 def _row(actor: Actor, factor_id: str, version: str) -> RegistryRow:
-    rows = registry(actor.organisation_id, text=factor_id)
+    rows = registry(actor.organisation_id, text=factor_id) if factor_id.isprintable() else ()
     for row in rows:
         if row.factor_id == factor_id and row.version == version:
             return row

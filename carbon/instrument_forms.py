@@ -4,6 +4,7 @@ from datetime import UTC, date, datetime, time, timedelta
 from typing import Any
 
 from django import forms
+from django.core.validators import MaxValueValidator
 from django.utils.translation import gettext_lazy as _
 
 from carbon.assets import NewAsset
@@ -24,6 +25,10 @@ OWNERSHIPS = [
 ]
 
 
+LAST_DAY = date(2999, 12, 31)  # what follows it is a date, too
+MOST_DEVICES = 10_000_000
+
+
 def _number(label: Any, *, required: bool = True, help_text: Any = "") -> forms.FloatField:
     return forms.FloatField(
         label=label,
@@ -40,6 +45,7 @@ def _day(label: Any, *, required: bool = True, help_text: Any = "") -> forms.Dat
         required=required,
         widget=forms.DateInput(attrs={"type": "date"}, format="%Y-%m-%d"),
         help_text=help_text,
+        validators=[MaxValueValidator(LAST_DAY)],
     )
 
 
@@ -184,6 +190,7 @@ class AssetForm(forms.Form):
     devices = forms.IntegerField(
         label=_("Accelerators that it serves"),
         min_value=1,
+        max_value=MOST_DEVICES,
         help_text=_("A server of eight: 8 times the number of servers. A network: all of them."),
     )
     kgco2e = _number(_("Footprint of all of it (kgCO₂e)"))

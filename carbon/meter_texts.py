@@ -56,7 +56,7 @@ def parse_period(text: str) -> MeterPeriod:
             raise ValueError
         year, month, day, hour = (int(one) if one else None for one in found.groups())
         start = datetime(year or 0, month or 1, day or 1, hour or 0, tzinfo=UTC)
-        if start.year < 2010:
+        if not 2010 <= start.year < 3000:
             raise ValueError
     except ValueError:
         raise FactorError(

@@ -19,7 +19,7 @@ from carbon.coverage_selectors import (
     gaps_of,
     site_days,
 )
-from carbon.energy_questions import QuestionError, next_month
+from carbon.energy_questions import QuestionError, month_named, next_month
 from carbon.views.energy import refused
 from projects.access import actor_of, require_organisation_role
 from projects.records import Actor
@@ -44,7 +44,7 @@ def energy_coverage(request: HttpRequest) -> HttpResponse:
         places = [place] if place else sites(actor.organisation_id)
         return _all(request, actor, places)
     try:
-        start = datetime.strptime(month, "%Y-%m").replace(tzinfo=UTC).date()
+        start = month_named(month).date()
     except ValueError:
         return refused(request, QuestionError(f"{month!r}: 2026-05"))
     return _month(request, actor, place, start)

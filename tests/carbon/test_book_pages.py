@@ -228,3 +228,18 @@ def test_members_see_no_books():
     client = signed_in(person("mia"))
     for address in ("/instruments/", "/books/", "/instruments/new/"):
         assert client.get(address).status_code == 403
+
+
+def test_days_at_the_end_of_time_are_refused_on_the_form(admin):
+    last = {"start_on": "9999-12-30", "end_on": "9999-12-31"}
+    for address in ("/instruments/new/", "/books/prepare/"):
+        answer = admin.post(address, {**FORM, **last})
+        assert (answer.status_code, b"2999-12-31" in answer.content) == (200, True)
+    place = site()
+    many = {"name": "x", "devices": 10**11, "kgco2e": 1, "lifetime_years": 4, "source": "s"}
+    answer = admin.post(f"/sites/{place.slug}/assets/", {**many, "purchased_on": "2025-01-01"})
+    assert (answer.status_code, EmbodiedAsset.objects.count()) == (200, 0)
+
+
+def test_a_factor_named_by_a_nul_is_not_found(admin):
+    assert admin.post("/factors/approve/", {"factor_id": "\0"}).status_code == 404

@@ -115,6 +115,7 @@ def test_unknown_stays_unknown_on_the_page_and_in_the_document(tmp_path, admin):
         "run=main",
         "by=hour&from=2025-01-01&to=2025-12-31",
         "by=node&from=2025-01-01&to=2025-12-31",
+        "from=9999-12-30&to=9999-12-31",
     ],
 )
 def test_an_address_that_cannot_be_read_is_refused_in_words(admin, query):
@@ -124,7 +125,14 @@ def test_an_address_that_cannot_be_read_is_refused_in_words(admin, query):
 
 
 @pytest.mark.parametrize(
-    "address", ["?project=nosuch", "?site=nosuch", "hours/x/", "hours/2025-10-01T05/devices/987/"]
+    "address",
+    [
+        "?project=nosuch",
+        "?site=nosuch",
+        "hours/x/",
+        "hours/9999-12-31T23/",
+        "hours/2025-10-01T05/devices/987/",
+    ],
 )
 def test_what_is_not_there_is_not_found(admin, address):
     assert admin.get(f"/energy/{address}").status_code == 404

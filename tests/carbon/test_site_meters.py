@@ -96,7 +96,7 @@ def test_a_period_is_written_as_a_year_month_day_or_hour(text, level, hours):
 
 
 @pytest.mark.parametrize(
-    "text", ["", "October", "2026-13", "2026-10-05T13:30Z", "1999", "05.10.26"]
+    "text", ["", "October", "2026-13", "2026-10-05T13:30Z", "1999", "9999", "9999-12", "05.10.26"]
 )
 def test_what_is_no_period_is_refused_with_how_to_write_one(text):
     with pytest.raises(FactorError, match="2026-10"):

@@ -129,6 +129,11 @@ def test_unknown_addresses_and_methods_are_json():
     assert client.put(PROJECTS).json()["code"] == "method_not_allowed"
 
 
+@pytest.mark.parametrize("address", ["/energy/?project=%00", "/api/v1/projects?x=a%00b"])
+def test_a_nul_in_a_query_is_refused(address):
+    assert builders.signed_in(builders.person("ada")).get(address).status_code == 400
+
+
 def test_a_browser_needs_the_csrf_token_to_write():
     user = builders.person(role=OrganisationRole.ADMIN)
     client = builders.signed_in(user)
