@@ -20,6 +20,7 @@ from runs.selectors import assignments_between, devices_of
 DAY: Final = timedelta(days=1)
 HOUR_US: Final = 3_600_000_000
 DAY_US: Final = 24 * HOUR_US
+ALL_HOURS: Final = (1 << 24) - 1
 FULL: Final = 0.999  # a reading's second or two a day is no gap
 _HOURS_SEEN: Final = """
 SELECT device_id, date_trunc('day', hour, 'UTC'), sum(least(covered_microsecond, 3600000000)),
@@ -141,6 +142,10 @@ def _assigned(
 def _expected(day: date, hours: int, assigned: Iterable[Span], books: Span) -> int:
     """The device time to be seen in a day: its assigned time and the hours that it reported."""
     start = _us(_midnight(day))
+    if hours == ALL_HOURS or any(
+        low <= start and start + DAY_US <= high for low, high in assigned_on(assigned, books)
+    ):
+        return DAY_US
     reported = [
         (start + hour * HOUR_US, start + (hour + 1) * HOUR_US)
         for hour in range(24)
@@ -149,6 +154,11 @@ def _expected(day: date, hours: int, assigned: Iterable[Span], books: Span) -> i
     low, high = max(start, books[0]), min(start + DAY_US, books[1])
     inside = common_spans([(low, high)] if low < high else [], list(assigned))
     return sum(high - low for low, high in merged_spans([*reported, *inside]))
+
+
+def assigned_on(assigned: Iterable[Span], books: Span) -> list[Span]:
+    """Assigned time as far as the books reach."""
+    return [(max(low, books[0]), min(high, books[1])) for low, high in assigned]
 
 
 def by_node(

@@ -20,7 +20,15 @@ _ENERGY: Final = "(h.measured_millijoule + h.spread_millijoule + h.estimated_mil
 _SUMS: Final = ", ".join(
     f"CASE WHEN count(*) = count(e.{name}) THEN sum(e.{name}) END AS {name}" for name in KNOWABLE
 )
-# What each site's hour came to, all owners together; market-based with contracts where there are.
+# An hour without energy emits nothing; unknown over anything stays unknown.
+_PER_MILLIJOULE: Final = ", ".join(
+    f"CASE WHEN b.energy = 0 THEN 0 ELSE {figure} / b.energy END AS {name}"
+    for name, figure in (
+        *((one, f"b.{one}") for one in KNOWABLE[:-1]),
+        (KNOWABLE[-1], f"CASE WHEN m.site_id IS NULL THEN b.{KNOWABLE[-1]} ELSE m.kgco2e END"),
+    )
+)
+# What a millijoule of each site's hour came to, all owners together; market-based with contracts.
 RATES: Final = f"""
 booked AS (
   SELECT e.site_id, e.hour, sum(e.accelerator_energy_millijoule)::float8 AS energy, {_SUMS}
@@ -32,20 +40,13 @@ booked AS (
       SELECT 1 FROM carbon_emissionentry r WHERE r.reverses_id = e.id
       AND (%(as_of)s::timestamptz IS NULL OR r.posted_at <= %(as_of)s))
   GROUP BY e.site_id, e.hour),
-rates AS (
-  SELECT b.site_id, b.hour, b.energy, b.it_energy_kwh, b.facility_energy_kwh,
-    b.scope_2_location_kgco2e,
-    CASE WHEN m.site_id IS NULL THEN b.scope_2_market_kgco2e ELSE m.kgco2e END
-      AS scope_2_market_kgco2e
+rates AS MATERIALIZED (
+  SELECT b.site_id, b.hour, {_PER_MILLIJOULE}
   FROM booked b LEFT JOIN unnest(%(market_sites)s::uuid[], %(market_hours)s::timestamptz[],
     %(market_kgco2e)s::float8[]) AS m(site_id, hour, kgco2e)
     ON m.site_id = b.site_id AND m.hour = b.hour)
 """  # noqa: S608 - names of ours only
-# A device-hour's share of its site's hour, by energy: nothing used is nothing emitted.
-RATED: Final = ", ".join(
-    f"CASE WHEN {_ENERGY} = 0 THEN 0 ELSE r.{name} * {_ENERGY} / nullif(r.energy, 0) END AS {name}"
-    for name in KNOWABLE
-)
+RATED: Final = ", ".join(f"r.{name} * {_ENERGY} AS {name}" for name in KNOWABLE)
 HELD: Final = """
 h.site_id = ANY(%(sites)s) AND h.hour >= %(start)s AND h.hour < %(end)s
 AND (%(devices)s::bigint[] IS NULL OR h.device_id = ANY(%(devices)s))

@@ -24,7 +24,7 @@ METHODS: Final = ("location", "market")
 NOBODY: Final = "-"  # in place of a project: what no project used
 HOUR: Final = timedelta(hours=1)
 YEARS: Final = range(1900, 3000)  # of days that may be asked for
-MAX_HOURS: Final = 24 * 92  # rows of a table by the hour
+MAX_HOURS: Final = 24 * 31  # rows of a table by the hour
 MAX_DEVICE_DAYS: Final = 31  # days of a table by node or device, which is read from device-hours
 
 

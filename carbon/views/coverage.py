@@ -78,13 +78,20 @@ def _month_row(place: SiteRecord, month: date, days: Mapping[date, CoverDay]) ->
 
 def _cells(row: CoverRow, month: date, about: Mapping[str, str]) -> list[dict[str, Any]]:
     """A cell for each day of a month, with the way to the day's energy."""
+    way = f"{reverse('energy')}?{urlencode({'by': 'hour', **about})}"
     cells = []
     for number in range(1, calendar.monthrange(month.year, month.month)[1] + 1):
         day = month.replace(day=number)
         one = row.days.get(day, CoverDay(day=day, expected=0, covered=0))
         after = date.fromordinal(day.toordinal() + 1)
-        asked = {"by": "hour", **about, "from": f"{day}", "to": f"{after}"}
-        cells.append({"day": one, "url": f"{reverse('energy')}?{urlencode(asked)}"})
+        cells.append(
+            {
+                "on": f"{day}",
+                "state": one.state,
+                "percent": one.percent,
+                "url": f"{way}&from={day}&to={after}",
+            }
+        )
     return cells
 
 

@@ -208,3 +208,26 @@ def test_a_role_of_the_organisation_may_scrape_too(tmp_path):
     bob = person("bob")
     made.moe.memberships.create(user=bob, role=Role.VIEWER)
     assert signed_in(bob).get("/metrics").status_code == 403
+
+
+@pytest.mark.parametrize(
+    ("address", "most"),
+    [
+        ("/energy/?by=day", 16),
+        ("/energy/?by=node", 19),
+        ("/energy/hours/2025-10-01T05/", 21),
+        ("/energy/coverage/", 13),
+        ("/energy/coverage/?site=hall-1&month=2025-10", 14),
+        ("/power/now/", 27),
+        ("/senders/", 10),
+    ],
+)
+def test_a_page_asks_the_database_as_often_for_many_rows_as_for_few(
+    tmp_path, admin, django_assert_max_num_queries, address, most
+):
+    made = hall(tmp_path)
+    report(made.site, ages_s=[5] * 4)
+    for number in range(12):
+        make_sender(made.site, name=f"node-{number}")
+    with django_assert_max_num_queries(most):
+        assert admin.get(address).status_code == 200
