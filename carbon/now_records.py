@@ -3,10 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Final
 
 from carbon.records import FactorUsed
 from formulae.energy import facility_energy_kwh, it_energy_kwh
 from formulae.units import G_PER_KG, WH_PER_KWH
+
+LOAD_BANDS: Final = 5  # shades of a cell, each as wide a share of the power limit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +42,12 @@ class DeviceReading:
             return None
         return self.power_w / self.limit_w
 
+    @property
+    def load_band(self) -> str:
+        """How deep its cell is shaded: a fifth of the limit each; empty where it is not known."""
+        share = self.limit_fraction
+        return "" if share is None else str(min(LOAD_BANDS - 1, int(share * LOAD_BANDS)))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeReadings:
@@ -58,6 +67,17 @@ class NodeReadings:
     @property
     def power_w(self) -> float | None:
         return power_of(self.devices)
+
+    @property
+    def last_at(self) -> datetime:
+        """The newest reading of any of its devices."""
+        return max(one.at for one in self.devices)
+
+    @property
+    def last_power_w(self) -> float | None:
+        """What its devices drew when each last reported: old news."""
+        known = [one.power_w for one in self.devices if one.power_w is not None]
+        return sum(known) if known else None
 
 
 def power_of(devices: Sequence[DeviceReading]) -> float | None:

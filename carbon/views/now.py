@@ -11,7 +11,8 @@ from django.views.decorators.http import require_safe
 from carbon.now_selectors import sites_now
 from projects.access import actor_of, require_organisation_role
 
-MAX_CARDS: Final = 512  # devices shown one by one; more of them by node
+MAX_CARDS: Final = 16  # devices of a site shown with all that is known of them
+MAX_CELLS: Final = 1024  # devices of a site shown one by one, as cells; more of them by node
 
 
 @never_cache
@@ -27,7 +28,7 @@ def power_now(request: HttpRequest) -> HttpResponse:
         {
             "site": one,
             "nodes": [each for each in one.nodes if node in ("", each.name)],
-            "has_cards": bool(node) or len(one.devices) <= MAX_CARDS,
+            "grain": _grain(len(one.devices), is_one_node=bool(node)),
         }
         for one in found
     ]
@@ -41,3 +42,10 @@ def power_now(request: HttpRequest) -> HttpResponse:
     }
     is_fragment = bool(request.headers.get("HX-Request"))
     return render(request, "carbon/_now.html" if is_fragment else "carbon/now.html", context)
+
+
+def _grain(devices: int, *, is_one_node: bool) -> str:
+    """How finely a site is shown: cards and cells are devices."""
+    if is_one_node or devices <= MAX_CARDS:
+        return "cards"
+    return "cells" if devices <= MAX_CELLS else "nodes"
