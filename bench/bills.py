@@ -41,6 +41,7 @@ REGIONS = (
     ("ap-southeast-1", "Asia Pacific (Singapore)"),
     ("ap-northeast-1", "Asia Pacific (Tokyo)"),
 )
+MONEY = "CAST({} AS DECIMAL(20,10))"
 RESOURCES = 14_000
 SAVINGS_PLAN = "arn:aws:savingsplans::111111111111:savingsplan/0f3c9a51-7b21-4d55-9d0e-2b8f0c6a7e14"
 
@@ -76,33 +77,12 @@ def _resources() -> str:
 
 def focus_query(rows: int, *, seed: int, month: str = "2026-05") -> str:
     """A FOCUS 1.2 bill of one month as SQL: 45 columns, exact amounts, tags as JSON text."""
-    chance = "(hash(i * 2654435761 + {}) % 9007199254740992 + 0.5) / 9007199254740992.0"
-    dice = [chance.format(seed * 16 + number) for number in range(6)]
-    quantity = f"-0.6 * (ln({dice[1]}) + ln({dice[2]}))"
-    hours = f"CAST(date_diff('hour', {_month(month)}, {_month(month)} + INTERVAL 1 MONTH) AS INT)"
-    money = "CAST({} AS DECIMAL(20,10))"
+    money = MONEY.format
     is_covered = "r % 11 = 0"
     return f"""
-    WITH resources AS MATERIALIZED ({_resources()}),
-    base AS (
-      SELECT i, CAST(floor({RESOURCES} * pow({dice[0]}, 1.3)) AS INT) AS r,
-        CAST({quantity} AS DECIMAL(18,6)) AS quantity, {dice[4]} AS kind,
-        {_month(month)} + INTERVAL 1 HOUR * CAST(floor({hours} * ({dice[3]})) AS INT) AS start
-      FROM range({rows}) t(i)
-    ),
-    priced AS (
-      SELECT *, {money.format("quantity * CAST(price AS DECIMAL(12,6))")} AS list_cost,
-        CASE WHEN kind < 0.005 THEN 'Credit' WHEN kind < 0.015 THEN 'Tax' ELSE 'Usage' END
-          AS category_of_charge
-      FROM base JOIN resources USING (r)
-    ),
-    discounted AS (
-      SELECT *, {money.format("list_cost * 0.86")} AS contracted,
-        CASE WHEN category_of_charge = 'Credit' THEN -1 ELSE 1 END AS sign
-      FROM priced
-    )
+    {_discounted(rows, seed=seed, month=month)}
     SELECT region || 'a' AS AvailabilityZone,
-      {money.format(f"CASE WHEN {is_covered} THEN 0 ELSE sign * contracted END")} AS BilledCost,
+      {money(f"CASE WHEN {is_covered} THEN 0 ELSE sign * contracted END")} AS BilledCost,
       '111111111111' AS BillingAccountId, 'Example' AS BillingAccountName,
       'USD' AS BillingCurrency, {_month(month)} + INTERVAL 1 MONTH AS BillingPeriodEnd,
       {_month(month)} AS BillingPeriodStart, category_of_charge AS ChargeCategory,
@@ -115,13 +95,13 @@ def focus_query(rows: int, *, seed: int, month: str = "2026-05") -> str:
       CAST(NULL AS VARCHAR) AS CommitmentDiscountName,
       CASE WHEN {is_covered} THEN 'Used' END AS CommitmentDiscountStatus,
       CASE WHEN {is_covered} THEN 'Savings Plan' END AS CommitmentDiscountType,
-      {money.format("quantity")} AS ConsumedQuantity, unit AS ConsumedUnit,
+      {money("quantity")} AS ConsumedQuantity, unit AS ConsumedUnit,
       contracted AS ContractedCost,
-      {money.format("CAST(price AS DECIMAL(12,6)) * 0.86")} AS ContractedUnitPrice,
-      {money.format("sign * contracted * 0.97")} AS EffectiveCost,
+      {money("CAST(price AS DECIMAL(12,6)) * 0.86")} AS ContractedUnitPrice,
+      {money("sign * contracted * 0.97")} AS EffectiveCost,
       'Amazon Web Services, Inc.' AS InvoiceIssuerName, list_cost AS ListCost,
-      {money.format("price")} AS ListUnitPrice, 'Standard' AS PricingCategory,
-      {money.format("quantity")} AS PricingQuantity, unit AS PricingUnit,
+      {money("price")} AS ListUnitPrice, 'Standard' AS PricingCategory,
+      {money("quantity")} AS PricingQuantity, unit AS PricingUnit,
       'AWS' AS ProviderName, 'Amazon Web Services, Inc.' AS PublisherName,
       region AS RegionId, region_name AS RegionName, resource_id AS ResourceId,
       CAST(NULL AS VARCHAR) AS ResourceName, category AS ResourceType,
@@ -132,6 +112,34 @@ def focus_query(rows: int, *, seed: int, month: str = "2026-05") -> str:
       usage AS x_UsageType, 'RunInstances' AS x_Operation
     FROM discounted
     """
+
+
+def _discounted(rows: int, *, seed: int, month: str) -> str:
+    """The rows of `discounted`: resources drawn by weight, their prices and costs."""
+    chance = "(hash(i * 2654435761 + {}) % 9007199254740992 + 0.5) / 9007199254740992.0"
+    dice = [chance.format(seed * 16 + number) for number in range(6)]
+    quantity = f"-0.6 * (ln({dice[1]}) + ln({dice[2]}))"
+    hours = f"CAST(date_diff('hour', {_month(month)}, {_month(month)} + INTERVAL 1 MONTH) AS INT)"
+    money = MONEY.format
+    return f"""
+    WITH resources AS MATERIALIZED ({_resources()}),
+    base AS (
+      SELECT i, CAST(floor({RESOURCES} * pow({dice[0]}, 1.3)) AS INT) AS r,
+        CAST({quantity} AS DECIMAL(18,6)) AS quantity, {dice[4]} AS kind,
+        {_month(month)} + INTERVAL 1 HOUR * CAST(floor({hours} * ({dice[3]})) AS INT) AS start
+      FROM range({rows}) t(i)
+    ),
+    priced AS (
+      SELECT *, {money("quantity * CAST(price AS DECIMAL(12,6))")} AS list_cost,
+        CASE WHEN kind < 0.005 THEN 'Credit' WHEN kind < 0.015 THEN 'Tax' ELSE 'Usage' END
+          AS category_of_charge
+      FROM base JOIN resources USING (r)
+    ),
+    discounted AS (
+      SELECT *, {money("list_cost * 0.86")} AS contracted,
+        CASE WHEN category_of_charge = 'Credit' THEN -1 ELSE 1 END AS sign
+      FROM priced
+    )"""
 
 
 def _month(month: str) -> str:

@@ -23,6 +23,7 @@ from carbon.packed import Brought, DeviceAbout, PowerColumns, UseColumns, pack
 from carbon.residual_mixes import set_residual_mix
 from costwatch.demo import story
 from costwatch.demo.noise import bell
+from costwatch.demo.power import HOUR, reported
 from projects.records import Actor
 from runs.records import SiteRecord
 from runs.selectors import site_by_slug
@@ -87,7 +88,8 @@ def demo_site(actor: Actor) -> SiteRecord:
 def _read(node: int, start: datetime, end: datetime, *, seed: int) -> Brought:
     """What the agent of a node read in [start, end], once a minute."""
     moments = int((end - start) / EVERY) + 1
-    gpus = story.GPUS_PER_NODE
+    there = _metered(node, start, end, seed=seed)
+    gpus = len(there)
     at = np.array([int((start + EVERY * turn).timestamp()) * 10**6 for turn in range(moments)])
     stream = _STREAM + node * 10_000 + start.timetuple().tm_yday
     noise_w = 6.0 * bell(seed=seed, stream=stream, count=moments * gpus)
@@ -103,7 +105,7 @@ def _read(node: int, start: datetime, end: datetime, *, seed: int) -> Brought:
                 model=story.GPU_MODEL,
                 power_limit_w=700.0,
             )
-            for gpu in range(gpus)
+            for gpu in there
         ),
         power=PowerColumns(device=device, at=every_at, power_w=mean_w + noise_w),
         use=UseColumns(
@@ -119,6 +121,18 @@ def _read(node: int, start: datetime, end: datetime, *, seed: int) -> Brought:
         ),
         power_field="average",
     )
+
+
+def _metered(node: int, start: datetime, end: datetime, *, seed: int) -> list[int]:
+    """The GPUs of a node whose meters report every hour of a span: others keep their gaps."""
+    first, devices = (node - 1) * story.GPUS_PER_NODE, story.NODE_COUNT * story.GPUS_PER_NODE
+    hour = start.replace(minute=0)
+    there = [True] * story.GPUS_PER_NODE
+    while hour < end:
+        of_node = reported(seed, hour, devices)[first : first + story.GPUS_PER_NODE]
+        there = [one and bool(seen) for one, seen in zip(there, of_node, strict=True)]
+        hour += HOUR
+    return [gpu for gpu, is_there in enumerate(there) if is_there]
 
 
 def _state(start: datetime) -> tuple[float, float, float, int]:

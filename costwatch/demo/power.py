@@ -58,15 +58,16 @@ def _level_w(start: datetime) -> float:
     return SLOW_W if story.is_slow(start) else TRAINING_W
 
 
-def _reported(seed: int, hour: int, start: datetime, devices: int) -> npt.NDArray[np.bool_]:
+def reported(seed: int, start: datetime, devices: int) -> npt.NDArray[np.bool_]:
     """Which devices have a sample: not in an outage, not on the drained node, rarely a gap."""
     if story.METER_OUTAGE_START <= start < story.METER_OUTAGE_END:
         return np.zeros(devices, dtype=np.bool_)
-    reported = uniform(seed=seed, stream=_GAP_STREAM + hour, count=devices) >= GAP_FRACTION
+    hour = (start - story.EXPERIMENTS_START) // HOUR
+    is_there = uniform(seed=seed, stream=_GAP_STREAM + hour, count=devices) >= GAP_FRACTION
     if story.is_restarting(start):
         first = (story.FAILED_NODE - 1) * story.GPUS_PER_NODE
-        reported[first : first + story.GPUS_PER_NODE] = False
-    return reported
+        is_there[first : first + story.GPUS_PER_NODE] = False
+    return is_there
 
 
 def fleet_hours(seed: int) -> Iterator[HourOfFleet]:
@@ -86,7 +87,7 @@ def fleet_hours(seed: int) -> Iterator[HourOfFleet]:
             start=start,
             run=story.MAIN_RUN if is_main else story.EXPERIMENT_RUN,
             energy_millijoule=np.rint(power_w * MILLIJOULE_PER_WATT_HOUR).astype(np.int64),
-            reported=_reported(seed, hour, start, devices),
+            reported=reported(seed, start, devices),
         )
         start, hour = start + HOUR, hour + 1
 

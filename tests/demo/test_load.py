@@ -15,10 +15,11 @@ from billing.invoice_records import Tie
 from billing.invoice_selectors import reconciliations
 from billing.selectors import billed_through, cost_by_day, costs_grouped
 from carbon.checks import verify as verify_carbon
-from carbon.selectors import emissions_summary, energy_by_day
+from carbon.selectors import emissions_by_day, emissions_summary, energy_by_day
 from costwatch.configuration import dump_document
 from costwatch.demo import story
 from costwatch.demo.charges import build_bills
+from costwatch.demo.energy import CERTIFICATE_KWH
 from costwatch.demo.ledger import ChargeLedger, EnergyLedger
 from costwatch.demo.load import DemoError, Wish, load_demo
 from costwatch.demo.power import build_power
@@ -125,9 +126,9 @@ def energy_is_the_ledgers(
     assert [day.day for day in days] == sorted(energy.days)
     for day in days:
         stated = energy.days[day.day]
-        assert day.accelerator_energy_kwh == pytest.approx(
-            stated.accelerator_energy_millijoule / 3.6e9, rel=1e-12
-        )
+        seen_kwh = day.accelerator_energy_kwh * (1 - day.estimated_fraction)
+        assert seen_kwh == pytest.approx(stated.accelerator_energy_millijoule / 3.6e9, rel=1e-12)
+        assert 0 <= day.estimated_fraction < 0.02
         assert day.facility_energy_kwh == pytest.approx(
             day.accelerator_energy_kwh * story.HOST_FACTOR * story.PUE, rel=1e-9
         )
@@ -141,13 +142,17 @@ def the_factors_are_named(
 ) -> None:
     summary = emissions_summary(organisation.pk, project.pk, start_on=FIRST, end_on=LAST)
     factors = {factor.kind: factor for factor in summary.factors}
+    grids = {factor.level for factor in summary.factors if factor.kind == "grid_intensity"}
+    assert grids == {"us_state", "hour"}
     assert factors["pue"].value == story.PUE
     assert factors["pue"].source == story.PUE_SOURCE
     assert factors["host_factor"].value == story.HOST_FACTOR
     assert summary.coverage_fraction == pytest.approx(energy.coverage_fraction, rel=1e-9)
+    days = emissions_by_day(organisation.pk, project.pk, start_on=FIRST, end_on=LAST)
     assert summary.scope_2_location_kgco2e == pytest.approx(
-        summary.facility_energy_kwh * factors["grid_intensity"].value / 1000, rel=1e-9
+        sum(day.scope_2_location_kgco2e for day in days), rel=1e-9
     )
+    assert summary.contracted_kwh == pytest.approx(CERTIFICATE_KWH)
 
 
 def the_plan_is_approved_and_burns_down(
