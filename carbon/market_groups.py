@@ -65,6 +65,7 @@ def _open_sums(
             float(row["kg"] or 0) if row["known"] == row["count"] else None,
         )
         for row in rows
+        if row["count"]  # a sum of nothing is unknown, not 0
     ]
 
 

@@ -6,7 +6,9 @@ import pytest
 
 from carbon.boundaries import set_boundary
 from carbon.checks import verify
+from carbon.entry_queries import current_entries
 from carbon.instruments import InstrumentError, read_hours, read_serials, withdraw_instrument
+from carbon.market_groups import market_by_group
 from carbon.market_selectors import matched_years
 from carbon.selectors import emissions_by_day
 from carbon.services import repost_site
@@ -249,3 +251,9 @@ def test_a_profile_that_cannot_be_read_names_its_row(text, words):
 def test_serials_are_read_as_ranges():
     found = [(one.stem, one.first, one.last) for one in read_serials("a-1 to a-9; B7, 10 - 20\nX")]
     assert found == [("A-", 1, 9), ("B", 7, 7), ("", 10, 20), ("X", 0, 0)]
+
+
+def test_days_without_entries_have_no_market_based_figure(tmp_path):
+    certificate()
+    entries = current_entries().filter(organisation_id=organisation().pk)
+    assert market_by_group(organisation().pk, entries, ()) == {}
