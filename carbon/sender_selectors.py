@@ -42,6 +42,10 @@ class SenderRow:
     last_error: str
     waiting: int
 
+    @property
+    def lag_days(self) -> float | None:
+        return None if self.lag_s is None else timedelta(seconds=self.lag_s) / timedelta(days=1)
+
 
 def sender_rows(organisation_id: UUID, *, now: datetime, site: str = "") -> list[SenderRow]:
     """The senders of an organisation, those with trouble first."""
