@@ -3,8 +3,10 @@
 A Prometheus drops what is answered 400, 401 or 403 and tells only its own log.
 """
 
+import time
 from datetime import datetime
 from typing import Final
+from uuid import UUID
 
 import structlog
 from django.db import DatabaseError, transaction
@@ -17,7 +19,10 @@ from runs.records import SiteRecord
 
 log = structlog.get_logger(__name__)
 SHOWN: Final = 400
+LOOK_EVERY_S: Final = 10.0  # whether another process has noted a refusal
+KEPT: Final = 10_000
 PART_MARK: Final = " · "  # between a token's name and the exporter
+_seen_well: dict[tuple[UUID, str], float] = {}
 
 
 def sender_name(token: str, *parts: str) -> str:
@@ -27,6 +32,7 @@ def sender_name(token: str, *parts: str) -> str:
 
 def note_refused(site: SiteRecord, token: str, why: str, *, now: datetime) -> None:
     """Say since when the senders of a token are refused, and why; a failure is logged only."""
+    _seen_well.pop((site.site_id, token), None)
     try:
         with transaction.atomic():
             if not _senders(site, token).exists():
@@ -40,10 +46,16 @@ def note_refused(site: SiteRecord, token: str, why: str, *, now: datetime) -> No
 
 def note_taken(site: SiteRecord, token: str, complaint: str) -> None:
     """Say that the senders of a token are no longer refused; `complaint` is of a part, or empty."""
+    key, now_s = (site.site_id, token), time.monotonic()
+    if not complaint and now_s - _seen_well.get(key, -LOOK_EVERY_S) < LOOK_EVERY_S:
+        return
     known = Q(refused_since__isnull=False)
     if complaint:
         known |= ~Q(last_error=complaint[:SHOWN])
     _senders(site, token).filter(known).update(refused_since=None, last_error=complaint[:SHOWN])
+    if len(_seen_well) >= KEPT:
+        _seen_well.clear()
+    _seen_well[key] = now_s
 
 
 def _senders(site: SiteRecord, token: str) -> QuerySet[Sender]:
