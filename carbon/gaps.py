@@ -1,7 +1,9 @@
 """Estimates of device time that nobody saw, by whom it is like; numpy, no tables.
 
 The order: the mean power in that hour of the same run; of the device itself, where it was seen for
-at least as long as not; of the same model at the site; the device's limit times its utilisation.
+at least as long as not; of the same model at the site; the device's limit times its utilisation. A
+device of which neither run nor model is known is like nothing, not even itself.
+
 The arithmetic of one gap is formulae.metering's.
 """
 
@@ -150,7 +152,8 @@ def estimated(gaps: Gaps, seen: SeenHours, groups: Groups, *, hours: int) -> Est
     owner, model = groups.of(seen.device, seen.hour)
     own_seen = np.searchsorted(groups.devices, seen.device)
     mine, my_model = groups.of(gaps.device, gaps.hour)
-    itself = np.searchsorted(groups.devices, gaps.device)
+    is_known = (mine >= 0) | (my_model >= 0)  # of what nobody knows, nothing is assumed
+    itself = np.where(is_known, np.searchsorted(groups.devices, gaps.device), -1)
     energy, time = np.zeros(len(gaps), np.int64), np.zeros(len(gaps), np.int64)
     method = np.zeros(len(gaps), np.int64)
     for code, of_seen, of_gap in (

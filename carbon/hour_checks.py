@@ -208,11 +208,12 @@ def _owners(assigned: Sequence[tuple[Owner, int, int]]) -> dict[int, Owner]:
 def _groups(whole: _Whole, device_id: int, hour: int) -> Iterator[tuple[str, object]]:
     """The groups whose mean power stands for a device in an hour, the nearest first."""
     owner = whole.owners[device_id].get(hour)
-    if owner is not None:
-        yield "run", owner
-    yield "own", device_id
     device = whole.devices[device_id]
     model = device.accelerator_key or device.model.strip().lower()
+    if owner is not None:
+        yield "run", owner
+    if owner is not None or model:
+        yield "own", device_id
     if model:
         yield "model", model
 

@@ -109,7 +109,7 @@ def test_a_reset_or_a_reloaded_driver_counts_from_zero_and_the_rest_is_estimated
 
 
 def test_a_counter_that_wraps_never_gives_negative_energy():
-    gpu, top = device(site()), 2**32
+    gpu, top = device(site(), model="NVIDIA H100 80GB HBM3"), 2**32
     rows = [
         (0, top - 40_000_000, 0),
         (1, top - 4_000_000, 0),
@@ -212,6 +212,15 @@ def test_a_device_without_a_run_is_estimated_by_itself_and_else_by_its_model():
     row = hour_of(other)
     assert (row.estimate_method, row.estimated_microsecond) == ("model", 59 * 60_000_000)
     assert row.estimated_millijoule == round((600 * 60 + 300) / 61 * 59 * 60_000)
+    assert findings() == []
+
+
+def test_a_device_without_run_and_model_is_never_filled():
+    gpu = device(site())
+    power(site(), gpu, [(minute, 600) for minute in (*every(1, last=25), *every(1, first=35))])
+    closed(site())
+    row = hour_of(gpu)
+    assert (row.measured_millijoule, row.estimated_millijoule) == (50 * 600 * 60_000, 0)
     assert findings() == []
 
 
