@@ -170,6 +170,9 @@ def release_changes(actor: Actor, lock_id: UUID, *, reason: str, now: datetime) 
             posted_at=now,
             release=release,
         )
+    after = fingerprint(actor.organisation_id, row.start, row.end)
+    row.totals = {**row.totals, "released": {"digest": after.digest, "entries": after.entries}}
+    row.save(update_fields=["totals"])
     _note(actor, row, "period.released", after={"entries": posted}, reason=reason)
     return posted
 

@@ -247,6 +247,21 @@ def test_verify_finds_entries_that_slipped_into_a_locked_period(place):
     assert "period_lock" in {one.code for one in verify(organisation().pk)}
 
 
+@pytest.mark.django_db(transaction=True)
+def test_a_release_of_one_day_leaves_the_rest_of_the_period_watched(place):
+    lock = locked()
+    change(place)
+    release_changes(signer("rita"), lock.pk, reason="meter was wrong", now=LATER)
+    assert verify(organisation().pk) == ()
+    with connection.cursor() as cursor:
+        cursor.execute("ALTER TABLE carbon_emissionentry DISABLE TRIGGER USER")
+        cursor.execute(
+            "UPDATE carbon_emissionentry SET water_on_site_l = 5 WHERE hour = %s", [START]
+        )
+        cursor.execute("ALTER TABLE carbon_emissionentry ENABLE TRIGGER USER")
+    assert "period_lock" in {one.code for one in verify(organisation().pk)}
+
+
 def test_the_command_reposts_all_sites_and_says_what_waits(place):
     locked()
     factor(place, "grid_g_per_kwh", 500)
