@@ -17,7 +17,10 @@ from tests.carbon.energy_builders import hall
 
 pytestmark = pytest.mark.django_db
 
-NOW = datetime.now(UTC).replace(microsecond=0)
+
+def now() -> datetime:
+    """The clock of the pages: a run of all tests takes longer than a reading stays fresh."""
+    return datetime.now(UTC).replace(microsecond=0)
 
 
 @pytest.fixture
@@ -33,18 +36,18 @@ def report(place, *, ages_s, power_w=500.0):
             organisation_id=place.organisation_id,
             site_id=place.site_id,
             sender_id=1,
-            at=NOW - timedelta(seconds=age_s),
+            at=now() - timedelta(seconds=age_s),
             power_w=power_w,
             power_field="average",
             use={"utilisation_fraction": 0.9, "temperature_c": 61.0, "power_limit_w": 700.0},
-            received_at=NOW,
+            received_at=now(),
         )
 
 
 def test_totals_name_their_factors_and_leave_the_silent_out(tmp_path):
     made = hall(tmp_path)
     report(made.site, ages_s=[5, 5, 5, 900])
-    (found,) = sites_now(organisation().pk, now=NOW)
+    (found,) = sites_now(organisation().pk, now=now())
     assert (found.live, found.stale) == (3, 1)
     assert found.power_w == 1500.0
     assert found.it_power_w == pytest.approx(1500 * 1.5)
@@ -56,7 +59,7 @@ def test_totals_name_their_factors_and_leave_the_silent_out(tmp_path):
 def test_a_site_whose_devices_are_all_silent_shows_no_power_as_live(tmp_path, admin):
     made = hall(tmp_path)
     report(made.site, ages_s=[900] * 4)
-    (found,) = sites_now(organisation().pk, now=NOW)
+    (found,) = sites_now(organisation().pk, now=now())
     assert found.power_w is None
     assert found.emitted_kgco2e_per_h is None
     text = admin.get("/power/now/").content.decode()
@@ -92,9 +95,9 @@ def make_sender(place, **more):
         "kind": "agent",
         "name": "node-1",
         "version": "1.0.0",
-        "first_seen_at": NOW,
-        "last_seen_at": NOW,
-        "last_reading_at": NOW,
+        "first_seen_at": now(),
+        "last_seen_at": now(),
+        "last_reading_at": now(),
         **more,
     }
     return Sender.objects.create(
@@ -106,15 +109,15 @@ def test_senders_with_trouble_come_first_and_say_what_it_is(admin):
     place = site()
     make_sender(place, name="good")
     gappy = make_sender(place, name="gappy", dropped=12)
-    make_sender(place, name="quiet", last_seen_at=NOW - timedelta(hours=1))
-    make_sender(place, name="barred", refused_since=NOW, last_error="The token has expired.")
+    make_sender(place, name="quiet", last_seen_at=now() - timedelta(hours=1))
+    make_sender(place, name="barred", refused_since=now(), last_error="The token has expired.")
     SenderGap.objects.create(
         organisation_id=place.organisation_id,
         sender=gappy,
         boot_id="b",
         first_sequence=3,
         last_sequence=7,
-        seen_at=NOW,
+        seen_at=now(),
     )
     text = admin.get("/senders/").content.decode()
     assert [text.index(f">{name}<") for name in ("barred", "gappy", "quiet", "good")] == sorted(
@@ -184,7 +187,7 @@ def test_metrics_say_energy_emissions_power_and_intake(tmp_path):
         sha256=b"1" * 32,
         body=b"",
         rows=1,
-        received_at=NOW,
+        received_at=now(),
     )
     found = scraped(with_token(token(Scope.READ_COSTS)))
     of_moe = (("project", "moe"), ("run", ""), ("site", "hall-1"))
