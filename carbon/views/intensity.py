@@ -70,6 +70,8 @@ def intensity_source_new(request: HttpRequest) -> HttpResponse:
     actor = actor_of(request)
     require_organisation_role(actor, write=True)
     provider = request.GET.get("provider", "")
+    if not provider:
+        return redirect("intensity_sources")  # where one is chosen
     if provider not in BASES:
         raise Http404("No such provider.")
     zones = [(site, "") for site in sites(actor.organisation_id)]
