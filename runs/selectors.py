@@ -143,6 +143,12 @@ def devices_of(site_id: UUID) -> list[DeviceRecord]:
     return _device_records(devices)
 
 
+def accelerator_keys(organisation_id: UUID, device_ids: Iterable[int]) -> dict[int, str]:
+    """The catalogue keys of these devices; "" where a device's is not known."""
+    found = Device.objects.filter(organisation_id=organisation_id, pk__in=list(device_ids))
+    return dict(found.values_list("pk", "accelerator_key"))
+
+
 def device_by_id(organisation_id: UUID, device_id: int) -> DeviceRecord | None:
     """The device with this id; None when there is none in the organisation."""
     found = Device.objects.filter(organisation_id=organisation_id, pk=device_id)
@@ -257,6 +263,18 @@ def runs_named(organisation_id: UUID, names: Iterable[str]) -> dict[str, RunReco
     }
 
 
+def run_by_slug(project_id: UUID, slug: str) -> RunRecord | None:
+    """The run with this slug; None when the project has none."""
+    run = Run.objects.filter(project_id=project_id, slug=slug).first()
+    return _run_record(run) if run else None
+
+
+def run_by_id(run_id: UUID) -> RunRecord | None:
+    """The run with this id; None when there is none."""
+    run = Run.objects.filter(pk=run_id).first()
+    return _run_record(run) if run else None
+
+
 def _run_record(run: Run) -> RunRecord:
     return RunRecord(
         run_id=run.pk,
@@ -268,4 +286,11 @@ def _run_record(run: Run) -> RunRecord:
         precision=run.precision,
         start=run.start,
         end=run.end,
+        parameters_active=run.parameters_active,
+        flop_per_token=run.flop_per_token,
+        tokens_planned=run.tokens_planned,
+        tokens_per_step=run.tokens_per_step,
+        plan_line_key=run.plan_line_key,
+        git_commit=run.git_commit,
+        external_url=run.external_url,
     )

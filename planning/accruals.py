@@ -1,0 +1,299 @@
+"""Reads accruals of a project: what ran since the bills end, at the rate in force."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta
+from decimal import Decimal
+from typing import Final
+from uuid import UUID
+
+from billing.cost_questions import CostQuestion, Scope
+from billing.cost_records import CostRow
+from billing.price_selectors import price_in_force
+from billing.records import Basis
+from billing.selectors import cost_table
+from formulae.money import divide, exact_sum, quantise_money
+from formulae.periods import Period, split_by_day
+from formulae.units import EXACT
+from planning.accrual_records import (
+    AccrualError,
+    Accruals,
+    AccruedDay,
+    DeviceDay,
+    Rate,
+    RateBasis,
+)
+from planning.accrual_rules import (
+    accrual_error,
+    accrued_accelerators,
+    accrued_running_costs,
+    settled_through,
+)
+from projects.models import Project
+from runs.selectors import accelerator_keys, assignments_between, sites
+
+RATE_DAYS: Final = 7
+LOOKED_AT_DAYS: Final = 60
+BACK_CAST_DAYS: Final = 28
+FIRST_INSTANT: Final = datetime(2000, 1, 1, tzinfo=UTC)
+_ACCELERATOR: Final = "accelerator"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Billed:
+    """What the bills of a project say by day, in one currency: cost by class, hours, providers."""
+
+    currency: str
+    cost: Mapping[tuple[date, str], Decimal]
+    accelerator_h: Mapping[date, Decimal]
+    lately: Mapping[str, Rate]  # accelerator key, or "" for all of them -> cost of an hour
+    settled: date | None
+
+
+def accruals_of(
+    project: Project, *, as_of: datetime, currency: str, basis: str = "effective"
+) -> Accruals:
+    """What ran up to `as_of` without a bill, priced.
+
+    Args:
+        project: whose.
+        as_of: aware instant; bills that arrived later are left out.
+        currency: of the plan; costs in another one are not accrued.
+        basis: billed, effective, list or contracted: whose rate is taken from late bills.
+
+    Returns:
+        Accrued days after the last settled one; a day without a rate has no cost.
+    """
+    last_day = as_of.astimezone(UTC).date()
+    billed = _billed(project, as_of=as_of, currency=currency, basis=Basis(basis))
+    start = billed.settled + timedelta(days=1) if billed.settled else None
+    ran = _ran(project, _midnight(start) if start else FIRST_INSTANT, as_of)
+    found = accrued_accelerators(
+        ran,
+        billed_h=billed.accelerator_h,
+        settled=billed.settled,
+        rate_of=_Rates(project, billed).rate_of,
+        currency=currency,
+    )
+    # The day that is not over yet has not cost a whole day's storage.
+    running = accrued_running_costs(
+        billed.cost,
+        settled=billed.settled,
+        last_day=last_day - timedelta(days=1),
+        currency=currency,
+    )
+    found += running
+    found.sort(key=lambda one: (one.day, one.x_cost_class, one.accelerator_key))
+    return Accruals(settled_through=billed.settled, days=tuple(found))
+
+
+def accrual_error_of(
+    project: Project, *, as_of: datetime, currency: str, basis: str = "effective"
+) -> AccrualError | None:
+    """How accruals of the last four settled weeks would have been off; None without such days.
+
+    Each week is accrued with no bill of it or of a later day, then set against its bill.
+    """
+    billed = _billed(project, as_of=as_of, currency=currency, basis=Basis(basis))
+    if billed.settled is None:
+        return None
+    first = billed.settled - timedelta(days=BACK_CAST_DAYS - 1)
+    ran = _ran(project, _midnight(first), _midnight(billed.settled + timedelta(days=1)))
+    by_day: defaultdict[date, list[Decimal | None]] = defaultdict(list)
+    for offset in range(0, BACK_CAST_DAYS, 7):
+        known = _known_before(billed, first + timedelta(days=offset))
+        week = {first + timedelta(days=offset + one) for one in range(7)}
+        for one in accrued_accelerators(
+            [one for one in ran if one.day in week],
+            billed_h={},
+            settled=known.settled,
+            rate_of=_Rates(project, known).rate_of,
+            currency=currency,
+        ):
+            by_day[one.day].append(one.cost)
+    accrued = {
+        day: exact_sum(cost for cost in costs if cost is not None)
+        for day, costs in by_day.items()
+        if None not in costs
+    }
+    found = {
+        day: cost
+        for (day, name), cost in billed.cost.items()
+        if name == _ACCELERATOR and first <= day <= billed.settled
+    }
+    error = accrual_error(accrued, found, currency=currency)
+    return error if error.days else None
+
+
+def _known_before(billed: Billed, day: date) -> Billed:
+    """The bills as if nothing from `day` on had arrived."""
+    cost = {key: amount for key, amount in billed.cost.items() if key[0] < day}
+    hours = {one: amount for one, amount in billed.accelerator_h.items() if one < day}
+    settled = day - timedelta(days=1)
+    return Billed(
+        currency=billed.currency,
+        cost=cost,
+        accelerator_h=hours,
+        lately=_rate_of_all(cost, hours, settled, billed.currency),
+        settled=settled,
+    )
+
+
+def _rate_of_all(
+    cost: Mapping[tuple[date, str], Decimal],
+    hours: Mapping[date, Decimal],
+    settled: date,
+    currency: str,
+) -> dict[str, Rate]:
+    """The cost of an hour of the project's accelerators over the last settled days."""
+    days = [settled - timedelta(days=offset) for offset in range(RATE_DAYS)]
+    some = [day for day in days if (day, _ACCELERATOR) in cost and hours.get(day)]
+    amount = divide(
+        exact_sum(cost[day, _ACCELERATOR] for day in some), exact_sum(hours[day] for day in some)
+    )
+    return {} if amount is None or not some else {"": _lately(amount, currency)}
+
+
+def _lately(amount: Decimal, currency: str) -> Rate:
+    return Rate(amount=quantise_money(amount), currency=currency, basis=RateBasis.BILLED_LATELY)
+
+
+def _billed(project: Project, *, as_of: datetime, currency: str, basis: Basis) -> Billed:
+    question = CostQuestion(
+        group_by=("day", "x_cost_class", "provider_name", "x_accelerator"),
+        basis=basis,
+        scope=Scope(project_id=project.pk),
+        start_on=as_of.date() - timedelta(days=LOOKED_AT_DAYS + BACK_CAST_DAYS),
+        end_on=as_of.date() + timedelta(days=1),
+        as_of=as_of,
+    )
+    rows = [row for row in cost_table(project.organisation_id, question).rows if row.group[0]]
+    hours: defaultdict[date, Decimal] = defaultdict(Decimal)
+    cost: dict[tuple[date, str], Decimal] = {}
+    last: dict[str, date] = {}
+    for row in rows:
+        day, name, provider = (
+            date.fromisoformat(row.group[0] or ""),
+            row.group[1] or "",
+            row.group[2],
+        )
+        if row.accelerator_h:
+            hours[day] = EXACT.add(hours[day], row.accelerator_h)
+            last[provider or ""] = max(last.get(provider or "", day), day)
+        if row.currency == currency and row.cost is not None:
+            cost[day, name] = EXACT.add(cost.get((day, name), Decimal(0)), row.cost)
+    settled = settled_through(last)
+    return Billed(
+        currency=currency,
+        cost=cost,
+        accelerator_h=dict(hours),
+        lately={} if settled is None else _rates_lately(rows, settled, currency),
+        settled=settled,
+    )
+
+
+def _rates_lately(rows: Sequence[CostRow], settled: date, currency: str) -> dict[str, Rate]:
+    """The cost of an hour by accelerator over the last settled days, and of all as ""."""
+    first = settled - timedelta(days=RATE_DAYS)
+    sums: dict[str, list[Decimal]] = {}
+    for row in rows:
+        day = date.fromisoformat(row.group[0] or "")
+        if row.group[1] != _ACCELERATOR or row.currency != currency or not first < day <= settled:
+            continue
+        if row.cost is None or not row.accelerator_h:
+            continue
+        for key in {row.group[3] or "", ""}:
+            known = sums.setdefault(key, [Decimal(0), Decimal(0)])
+            known[0] = EXACT.add(known[0], row.cost)
+            known[1] = EXACT.add(known[1], row.accelerator_h)
+    rates = {key: divide(cost, hours) for key, (cost, hours) in sums.items()}
+    return {key: _lately(rate, currency) for key, rate in rates.items() if rate is not None}
+
+
+def _midnight(day: date) -> datetime:
+    return datetime.combine(day, time.min, tzinfo=UTC)
+
+
+def _ran(project: Project, start: datetime, end: datetime) -> list[DeviceDay]:
+    """What worked for the project in [start, end), summed by day, site and accelerator."""
+    if start >= end:
+        return []
+    organisation_id = project.organisation_id
+    found = [
+        one
+        for one in assignments_between(organisation_id, start, end)
+        if one.project_id == project.pk
+    ]
+    places = {site.site_id: site for site in sites(organisation_id)}
+    keys = accelerator_keys(organisation_id, {one.device_id for one in found})
+    sums: defaultdict[tuple[date, UUID, str], int] = defaultdict(int)
+    spans: defaultdict[tuple[UUID, str, datetime, datetime], int] = defaultdict(int)
+    for one in found:  # a fleet's devices begin and end together: split each span once
+        key = keys.get(one.device_id, "")
+        spans[one.site_id, key, max(one.start, start), min(one.end or end, end)] += 1
+    for (site_id, key, begins, ends), count in spans.items():
+        if ends <= begins:
+            continue
+        for part in split_by_day(Period(start=begins, end=ends)):
+            sums[part.start.date(), site_id, key] += part.duration_microsecond * count
+    return [
+        DeviceDay(
+            day=day,
+            site_id=site_id,
+            provider=places[site_id].provider,
+            region=places[site_id].region,
+            accelerator_key=key,
+            allocated_microsecond=microsecond,
+        )
+        for (day, site_id, key), microsecond in sorted(sums.items(), key=str)
+    ]
+
+
+class _Rates:
+    """The rate of an accelerator-hour: stated by the organisation, billed lately, or listed."""
+
+    def __init__(self, project: Project, billed: Billed) -> None:
+        self.project, self.billed = project, billed
+
+    def rate_of(self, one: DeviceDay) -> Rate | None:
+        """The rate in force for what ran; None where nobody stated one in the currency."""
+        listed = self._listed(one)
+        if listed and listed.basis is RateBasis.OWN_PRICE:
+            return listed
+        lately = self.billed.lately.get(one.accelerator_key) or self.billed.lately.get("")
+        return lately or listed
+
+    def _listed(self, one: DeviceDay) -> Rate | None:
+        best: Rate | None = None
+        for purchase in ("contract", "on_demand"):
+            price = price_in_force(
+                self.project.organisation_id,
+                cost_class=_ACCELERATOR,
+                on=one.day,
+                provider=one.provider,
+                region=one.region,
+                accelerator_key=one.accelerator_key,
+                purchase=purchase,
+                unit="accelerator_h",
+            )
+            if price is None or price.price.currency != self.billed.currency:
+                continue
+            is_own = not price.is_shipped and not price.feed
+            rate = Rate(
+                amount=price.price.amount,
+                currency=price.price.currency,
+                basis=RateBasis.OWN_PRICE if is_own else RateBasis.PRICE_LIST,
+                source=price.source,
+            )
+            if is_own:
+                return rate
+            best = best or rate
+        return best
+
+
+def accrued_cost(days: Iterable[AccruedDay]) -> Decimal | None:
+    """The sum, None where a day has no rate: a partial sum would read as the whole."""
+    costs = [one.cost for one in days]
+    known = [cost for cost in costs if cost is not None]
+    return exact_sum(known) if len(known) == len(costs) else None
