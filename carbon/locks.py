@@ -19,6 +19,7 @@ from carbon.models import PeriodLock
 Spans = tuple[tuple[int, int], ...]
 SIGNED: Final = ("site_id", "hour", "project_id", "run_id", *WHOLE, *AMOUNTS, "scope_category")
 RELEASE_SETTING: Final = "costwatch.release"
+HOLD_SETTING: Final = "costwatch.hold"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +85,14 @@ def _word(value: Any) -> str | None:
 
 def allow_release(is_allowed: bool) -> None:
     """Let this transaction post into locked periods, or no longer; the database asks for it."""
+    _set(RELEASE_SETTING, is_on=is_allowed)
+
+
+def allow_recount(is_allowed: bool) -> None:
+    """Let this transaction count again what waits, or no longer; the database asks for it."""
+    _set(HOLD_SETTING, is_on=is_allowed)
+
+
+def _set(name: str, *, is_on: bool) -> None:
     with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT set_config(%s, %s, true)", [RELEASE_SETTING, "on" if is_allowed else ""]
-        )
+        cursor.execute("SELECT set_config(%s, %s, true)", [name, "on" if is_on else ""])

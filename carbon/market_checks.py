@@ -7,14 +7,16 @@ from itertools import groupby
 from uuid import UUID
 
 from audit.records import Finding
+from audit.selectors import trail
 from carbon.entry_queries import current_entries
 from carbon.instrument_reads import Contract, contracts_of
 from carbon.locks import active_locks, fingerprint
 from carbon.market_selectors import added_up, market_by_day
-from carbon.models import InstrumentHour
+from carbon.models import InstrumentHour, PeriodLock
 
 HOUR = timedelta(hours=1)
 RELATIVE_TOLERANCE = Fraction(1, 10**9)
+PERIODS_LOOKED_AT = 10_000
 Hours = dict[datetime, Fraction]
 
 
@@ -128,6 +130,7 @@ def _supply(one: Contract, year: int, profile: Hours | None) -> Fraction:
 
 def verify_locks(organisation_id: UUID) -> Iterator[Finding]:
     """Locked periods hold what was signed off, or what the last release made of it."""
+    yield from _signatures(organisation_id)
     for lock in active_locks(organisation_id):
         now = fingerprint(organisation_id, lock.start, lock.end)
         held = lock.totals.get("released") or {
@@ -141,3 +144,32 @@ def verify_locks(organisation_id: UUID) -> Iterator[Finding]:
                 expected=f"{held['entries']} entries, {held['digest'][:16]}",
                 found=f"{now.entries} entries, {now.digest[:16]}",
             )
+
+
+def _signatures(organisation_id: UUID) -> Iterator[Finding]:
+    """Each sign-off of the trail against the period that was signed: still there, unchanged."""
+    noted = trail(organisation_id, object_type="period", limit=PERIODS_LOOKED_AT)
+    reopened = {one.object_id for one in noted if one.action == "period.reopened"}
+    held = {
+        str(lock.pk): lock for lock in PeriodLock.objects.filter(organisation_id=organisation_id)
+    }
+    for one in noted:
+        if one.action != "period.locked":
+            continue
+        signed = dict(one.after) if isinstance(one.after, dict) else {}
+        start, end = signed.pop("start", ""), signed.pop("end", "")
+        lock = held.get(one.object_id)
+        if lock is None or lock.approved_at is None:
+            found = "no signed period"
+        elif bool(lock.reopened_at) != (one.object_id in reopened):
+            found = "reopened" if lock.reopened_at else "not reopened"
+        elif {**lock.totals, "released": None} != {**signed, "released": None}:
+            found = "other totals"
+        else:
+            continue
+        yield Finding(
+            code="period_signature",
+            where=f"{start} to {end}, trail entry {one.position}",
+            expected=f"as signed by {one.actor_label}",
+            found=found,
+        )

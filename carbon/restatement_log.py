@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
+from carbon.locks import allow_recount
 from carbon.models import EmissionEntry, FactorSet, Restatement
 from formulae.units import kwh_from_millijoule
 from runs.records import SiteRecord
@@ -165,7 +166,9 @@ def hold(
     )
     first_noted = {row.start.astimezone(UTC).date(): row.noted_at for row in waiting}
     if first_noted:
+        allow_recount(True)
         waiting.delete()
+        allow_recount(False)
     rows = []
     for day, change in changes.items():
         row = _restatement(site, change, noted_at=first_noted.get(day.date(), noted_at))

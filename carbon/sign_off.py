@@ -9,7 +9,7 @@ from django.utils.translation import gettext as _
 
 from carbon.attribution import microsecond_of
 from carbon.intake import lock_site
-from carbon.locks import active_locks, fingerprint
+from carbon.locks import active_locks, allow_release, fingerprint
 from carbon.models import PeriodLock, Restatement
 from carbon.posting import Release, post_hours
 from carbon.selectors import emissions_summary
@@ -172,7 +172,9 @@ def release_changes(actor: Actor, lock_id: UUID, *, reason: str, now: datetime) 
         )
     after = fingerprint(actor.organisation_id, row.start, row.end)
     row.totals = {**row.totals, "released": {"digest": after.digest, "entries": after.entries}}
+    allow_release(True)
     row.save(update_fields=["totals"])
+    allow_release(False)
     _note(actor, row, "period.released", after={"entries": posted}, reason=reason)
     return posted
 

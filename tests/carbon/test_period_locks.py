@@ -239,11 +239,15 @@ def test_verify_finds_entries_that_slipped_into_a_locked_period(place):
     locked()
     assert verify(organisation().pk) == ()
     with connection.cursor() as cursor:
-        cursor.execute("ALTER TABLE carbon_emissionentry DISABLE TRIGGER USER")
+        cursor.execute(
+            "ALTER TABLE carbon_emissionentry DISABLE TRIGGER emission_entry_is_append_only"
+        )
         cursor.execute(
             "UPDATE carbon_emissionentry SET water_on_site_l = 5 WHERE hour = %s", [START]
         )
-        cursor.execute("ALTER TABLE carbon_emissionentry ENABLE TRIGGER USER")
+        cursor.execute(
+            "ALTER TABLE carbon_emissionentry ENABLE TRIGGER emission_entry_is_append_only"
+        )
     assert "period_lock" in {one.code for one in verify(organisation().pk)}
 
 
@@ -254,11 +258,15 @@ def test_a_release_of_one_day_leaves_the_rest_of_the_period_watched(place):
     release_changes(signer("rita"), lock.pk, reason="meter was wrong", now=LATER)
     assert verify(organisation().pk) == ()
     with connection.cursor() as cursor:
-        cursor.execute("ALTER TABLE carbon_emissionentry DISABLE TRIGGER USER")
+        cursor.execute(
+            "ALTER TABLE carbon_emissionentry DISABLE TRIGGER emission_entry_is_append_only"
+        )
         cursor.execute(
             "UPDATE carbon_emissionentry SET water_on_site_l = 5 WHERE hour = %s", [START]
         )
-        cursor.execute("ALTER TABLE carbon_emissionentry ENABLE TRIGGER USER")
+        cursor.execute(
+            "ALTER TABLE carbon_emissionentry ENABLE TRIGGER emission_entry_is_append_only"
+        )
     assert "period_lock" in {one.code for one in verify(organisation().pk)}
 
 

@@ -110,12 +110,16 @@ def books(tmp_path):
 
     def falsify(assignment, value):
         with connection.cursor() as cursor:
-            cursor.execute("ALTER TABLE carbon_emissionentry DISABLE TRIGGER USER")
+            cursor.execute(
+                "ALTER TABLE carbon_emissionentry DISABLE TRIGGER emission_entry_is_append_only"
+            )
             cursor.execute(
                 f"UPDATE carbon_emissionentry SET {assignment} = %s",
                 [value],
             )
-            cursor.execute("ALTER TABLE carbon_emissionentry ENABLE TRIGGER USER")
+            cursor.execute(
+                "ALTER TABLE carbon_emissionentry ENABLE TRIGGER emission_entry_is_append_only"
+            )
 
     return falsify
 
