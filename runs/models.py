@@ -1,4 +1,4 @@
-"""Tables of what ran where: sites, nodes, devices, runs, dated assignments, own catalogue rows."""
+"""Tables of what ran where: sites, devices, runs, assignments, progress, own catalogue rows."""
 
 import uuid
 
@@ -142,6 +142,13 @@ class Run(models.Model):
     precision = models.CharField(max_length=8, blank=True)
     start = models.DateTimeField(null=True, blank=True)
     end = models.DateTimeField(null=True, blank=True)
+    parameters_active = models.FloatField(null=True, blank=True)
+    flop_per_token = models.FloatField(null=True, blank=True)
+    tokens_planned = models.BigIntegerField(null=True, blank=True)
+    tokens_per_step = models.BigIntegerField(null=True, blank=True)
+    plan_line_key = models.CharField(max_length=80, blank=True)
+    git_commit = models.CharField(max_length=64, blank=True)
+    external_url = models.CharField(max_length=500, blank=True)
 
     class Meta:
         ordering = ["start", "slug"]
@@ -206,3 +213,104 @@ class Assignment(models.Model):
 
     def __str__(self) -> str:
         return f"{self.device_id} for {self.project_id} from {self.start:%Y-%m-%d}"
+
+
+class ProgressSource(models.Model):
+    """Who reports a run's progress: an agent's tail, a helper in the training code, a file."""
+
+    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="sources")
+    name = models.CharField(max_length=120)
+    created_at = models.DateTimeField(auto_now_add=True)
+    heard_at = models.DateTimeField()
+
+    class Meta:
+        ordering = ["name"]
+        constraints = [
+            models.UniqueConstraint(fields=["run", "name"], name="progress_source_once_per_run")
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class StepReading(models.Model):
+    """What a source said after a step; never changed. `known_at` is when it came here."""
+
+    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="+", db_index=False)
+    source = models.ForeignKey(
+        ProgressSource, on_delete=models.CASCADE, related_name="+", db_index=False
+    )
+    at = models.DateTimeField()
+    known_at = models.DateTimeField()
+    step = models.BigIntegerField()
+    tokens_total = models.BigIntegerField(null=True)
+    step_time_s = models.FloatField(null=True)
+    world_size = models.PositiveIntegerField(null=True)
+    loss = models.FloatField(null=True)
+    grad_norm = models.FloatField(null=True)
+    learning_rate = models.FloatField(null=True)
+    data_s = models.FloatField(null=True)
+    communication_s = models.FloatField(null=True)
+    checkpoint_s = models.FloatField(null=True)
+    reported_mfu_fraction = models.FloatField(null=True)
+    data_shard = models.CharField(max_length=200, blank=True)
+
+    class Meta:
+        ordering = ["at", "step"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["run", "at", "step", "source"], name="step_reading_once_per_source"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"step {self.step} at {self.at:%Y-%m-%d %H:%M:%S}"
+
+
+class RunHappening(models.Model):
+    """An event of a run; never changed. Several sources may tell it: it is kept once."""
+
+    run = models.ForeignKey(
+        Run, on_delete=models.CASCADE, related_name="happenings", db_index=False
+    )
+    source = models.ForeignKey(
+        ProgressSource, on_delete=models.CASCADE, related_name="+", db_index=False
+    )
+    at = models.DateTimeField()
+    known_at = models.DateTimeField()
+    kind = models.CharField(max_length=12)
+    step = models.BigIntegerField(null=True)
+    to_step = models.BigIntegerField(null=True)
+    detail = models.CharField(max_length=500, blank=True)
+    duration_s = models.FloatField(null=True)
+
+    class Meta:
+        ordering = ["at", "kind"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["run", "at", "kind", "step"],
+                nulls_distinct=False,
+                name="run_happening_once",
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.kind} at {self.at:%Y-%m-%d %H:%M:%S}"
+
+
+class RunDay(models.Model):
+    """The sums of a run's UTC day, for speed only: a stale one is read from its readings."""
+
+    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="days")
+    day = models.DateField()
+    is_stale = models.BooleanField(default=True)
+    known_at = models.DateTimeField()
+    """When the newest of what it sums came here."""
+    sums = models.JSONField(default=dict)
+
+    class Meta:
+        ordering = ["day"]
+        constraints = [models.UniqueConstraint(fields=["run", "day"], name="run_day_once")]
+
+    def __str__(self) -> str:
+        return f"{self.run_id} on {self.day}"

@@ -109,7 +109,11 @@ class AssignmentRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRecord:
-    """One training run."""
+    """One training run.
+
+    The FLOP of a token are `flop_per_token` where it is told, else six times `parameters_active`.
+    `plan_line_key` is the line of the plan that the run works off, opaque here.
+    """
 
     run_id: UUID
     project_id: UUID
@@ -120,3 +124,10 @@ class RunRecord:
     precision: str
     start: datetime | None
     end: datetime | None
+    parameters_active: float | None = None
+    flop_per_token: float | None = None
+    tokens_planned: int | None = None
+    tokens_per_step: int | None = None
+    plan_line_key: str = ""
+    git_commit: str = ""
+    external_url: str = ""

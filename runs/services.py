@@ -192,6 +192,13 @@ def save_run(actor: Actor, wanted: RunRecord) -> RunRecord:
         "precision": wanted.precision,
         "start": wanted.start,
         "end": wanted.end,
+        "parameters_active": wanted.parameters_active,
+        "flop_per_token": wanted.flop_per_token,
+        "tokens_planned": wanted.tokens_planned,
+        "tokens_per_step": wanted.tokens_per_step,
+        "plan_line_key": wanted.plan_line_key,
+        "git_commit": wanted.git_commit,
+        "external_url": wanted.external_url,
     }
     old = Run.objects.filter(project_id=wanted.project_id, slug=wanted.slug).first()
     before = {name: getattr(old, name) for name in fields} if old else None
