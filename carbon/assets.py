@@ -10,14 +10,15 @@ from django.db import transaction
 from django.db.models import Q
 from django.utils.translation import gettext as _
 
+from carbon.attribution import microsecond_of
 from carbon.models import EmbodiedAsset
+from carbon.presence import accelerators_by, first_hours
 from carbon.records import FactorUsed
 from carbon.site_factors import FactorError
 from formulae.embodied import Hardware, site_embodied_kg_per_accelerator_h
 from projects import trail
 from projects.records import Actor
 from runs.records import SiteRecord
-from runs.selectors import devices_of
 
 UNIT: Final = "kgCO2e/accelerator-hour"
 MAX_KGCO2E: Final = 1e9
@@ -106,8 +107,9 @@ class EmbodiedRates:
 
     def __init__(self, site: SiteRecord) -> None:
         self.assets = assets_of(site.organisation_id, site_id=site.site_id)
-        self.accelerators = len(devices_of(site.site_id)) if self.assets else 0
-        self._known: dict[tuple[UUID, ...], FactorUsed] = {}
+        # One piece alone is shared by those it says it serves, however many there are.
+        self._first_hours = first_hours(site.site_id) if len(self.assets) > 1 else []
+        self._known: dict[tuple[int, tuple[UUID, ...]], FactorUsed] = {}
 
     def at(self, hour: datetime) -> FactorUsed | None:
         """The rate in an hour; None before the first purchase, 0 once every life is over."""
@@ -115,15 +117,14 @@ class EmbodiedRates:
         if not bought:
             return None
         living = [one for one in bought if hour < one.end]
-        key = tuple(one.asset_id for one in living)
+        accelerators = accelerators_by(self._first_hours, microsecond_of(hour))
+        key = (accelerators, tuple(one.asset_id for one in living))
         if key not in self._known:
-            self._known[key] = self._rate(living)
+            self._known[key] = self._rate(living, accelerators)
         return self._known[key]
 
-    def _rate(self, living: Sequence[Asset]) -> FactorUsed:
-        rate = site_embodied_kg_per_accelerator_h(
-            [one.hardware() for one in living], self.accelerators
-        )
+    def _rate(self, living: Sequence[Asset], accelerators: int) -> FactorUsed:
+        rate = site_embodied_kg_per_accelerator_h([one.hardware() for one in living], accelerators)
         ids = "+".join(str(one.asset_id) for one in living)
         return FactorUsed(
             factor_id=f"embodied-assets/{ids or 'written-off'}",

@@ -6,8 +6,9 @@ from itertools import groupby
 from uuid import UUID
 
 from audit.records import Finding
-from carbon.entry_checks import verify_embodied, verify_entries, verify_factors, verify_scopes
+from carbon.entry_checks import verify_entries
 from carbon.entry_queries import current_entries, held_spans, is_held
+from carbon.factor_checks import verify_factors
 from carbon.hour_checks import verify_hours
 from carbon.market_checks import verify_locks, verify_market
 from carbon.models import (
@@ -27,8 +28,6 @@ def verify(organisation_id: UUID) -> tuple[Finding, ...]:
     of_sites = (
         verify_hours,
         verify_entries,
-        verify_embodied,
-        verify_scopes,
         verify_sums,
         verify_owners,
         verify_factors,

@@ -12,6 +12,7 @@ from django.db import connection, transaction
 from carbon.attribution import instant_of, microsecond_of
 from carbon.cascade import PRESENCE_MICROSECOND
 from carbon.counters import LONGEST_MICROSECOND
+from carbon.hardware_shares import share_hardware_anew
 from carbon.host_power import measure_host_factors
 from carbon.hour_versions import store_versions
 from carbon.hours import DEVICE_HOURS_AT_ONCE, Window, recomputed
@@ -71,6 +72,8 @@ def close_site(
         done += len(window.device_ids) * (window.end - window.start) // HOUR_MICROSECOND
         if on_window is not None:
             on_window(done, total)
+    if changed:
+        share_hardware_anew(site, windows[0].start, now=now, before_commit=before_commit)
     _settle(marks, limit)
     return changed
 
