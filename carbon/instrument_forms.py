@@ -95,7 +95,9 @@ class InstrumentForm(forms.Form):
     retired_on = _day(
         _("Retired on"),
         required=False,
-        help_text=_("A certificate counts from here on; until then it is only kept."),
+        help_text=_(
+            "A day up to today (UTC); a certificate without it is kept and counts for nothing."
+        ),
     )
     evidence = forms.FileField(
         label=_("Evidence"),

@@ -7,6 +7,7 @@ from typing import Final
 from uuid import UUID
 
 from django.db.models import Q
+from django.utils import timezone
 
 from carbon.attribution import microsecond_of
 from carbon.metering import HOUR_MICROSECOND
@@ -40,11 +41,12 @@ class Contract:
     evidence_sha256: str
     entered_by: str
     has_hours: bool
+    is_retired: bool  # by the day (UTC) that was asked about
 
     @property
     def is_eligible(self) -> bool:
         """Whether it may cover energy: a certificate counts once it is retired."""
-        return self.kind != HIERARCHY[0] or self.retired_on is not None
+        return self.kind != HIERARCHY[0] or self.is_retired
 
     @property
     def years(self) -> range:
@@ -75,11 +77,12 @@ def contracts_of(
         if ids
         else ()
     )
-    made = [_contract(row, has_hours=row.pk in with_hours) for row in found]
+    today = (as_of or timezone.now()).astimezone(UTC).date()
+    made = [_contract(row, has_hours=row.pk in with_hours, today=today) for row in found]
     return sorted(made, key=lambda one: HIERARCHY.index(one.kind))
 
 
-def _contract(row: Instrument, *, has_hours: bool) -> Contract:
+def _contract(row: Instrument, *, has_hours: bool, today: date) -> Contract:
     return Contract(
         instrument_id=row.pk,
         kind=row.kind,
@@ -96,6 +99,7 @@ def _contract(row: Instrument, *, has_hours: bool) -> Contract:
         evidence_sha256=row.evidence_sha256,
         entered_by=row.entered_by,
         has_hours=has_hours,
+        is_retired=row.retired_on is not None and row.retired_on <= today,
     )
 
 

@@ -15,7 +15,7 @@ from django.utils.dateparse import parse_datetime
 from django.utils.translation import gettext as _
 
 from carbon.instrument_reads import HIERARCHY
-from carbon.locks import lock_touching
+from carbon.locks import lock_books, lock_touching
 from carbon.models import Instrument, InstrumentHour
 from formulae.units import QuantityError, strict_float
 from lake import blobs
@@ -183,6 +183,8 @@ def add_instrument(actor: Actor, new: NewInstrument, *, known_at: datetime) -> U
         InstrumentError: it may not count, or a locked period would change.
     """
     energy_kwh = _check(new)
+    _refuse_a_retirement_to_come(new.retired_on, known_at)
+    lock_books(actor.organisation_id)  # whoever signs or enters beside us comes before or after
     _refuse_locked(actor, new.start, new.end)
     _refuse_serials_again(actor, new)
     row = Instrument.objects.create(
@@ -219,6 +221,7 @@ def withdraw_instrument(
     Raises:
         InstrumentError: there is none of this id, or a locked period would change.
     """
+    lock_books(actor.organisation_id)
     held = Instrument.objects.select_for_update().filter(
         pk=instrument_id, organisation_id=actor.organisation_id, superseded_at__isnull=True
     )
@@ -286,6 +289,17 @@ def _check_certificate(new: NewInstrument) -> None:
         )
     if new.retired_on is not None and new.retired_on < new.start.astimezone(UTC).date():
         raise InstrumentError(_("It was retired before the energy was made: check both days."))
+
+
+def _refuse_a_retirement_to_come(retired_on: date | None, known_at: datetime) -> None:
+    today = known_at.astimezone(UTC).date()
+    if retired_on is not None and retired_on > today:
+        raise InstrumentError(
+            _(
+                "Retired on {day} comes after {today}: leave it out until the certificate is "
+                "retired; it counts from then on."
+            ).format(day=retired_on.isoformat(), today=today.isoformat())
+        )
 
 
 def _refuse_locked(actor: Actor, start: datetime, end: datetime) -> None:

@@ -18,6 +18,7 @@ from carbon.models import PeriodLock
 
 Spans = tuple[tuple[int, int], ...]
 SIGNED: Final = ("site_id", "hour", "project_id", "run_id", *WHOLE, *AMOUNTS, "scope_category")
+LOCK_CLASS: Final = 0x626F6F6B  # "book": apart from the sites' locks
 RELEASE_SETTING: Final = "costwatch.release"
 HOLD_SETTING: Final = "costwatch.hold"
 
@@ -81,6 +82,16 @@ def _word(value: Any) -> str | None:
     if isinstance(value, datetime):
         return f"{microsecond_of(value)}"
     return None if value is None else str(value)
+
+
+def lock_books(organisation_id: UUID) -> None:
+    """Wait for whoever signs periods or enters contracts; PostgreSQL lets go at the end.
+
+    Who also waits for sites takes this lock first.
+    """
+    key = int.from_bytes(organisation_id.bytes[:4], "big", signed=True)
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_xact_lock(%s, %s)", [LOCK_CLASS, key])
 
 
 def allow_release(is_allowed: bool) -> None:

@@ -1,5 +1,6 @@
 """Prepares, approves, reopens periods of the books, and releases what a lock holds back."""
 
+import math
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -9,7 +10,7 @@ from django.utils.translation import gettext as _
 
 from carbon.attribution import microsecond_of
 from carbon.intake import lock_site
-from carbon.locks import active_locks, allow_release, fingerprint
+from carbon.locks import active_locks, allow_release, fingerprint, lock_books
 from carbon.models import PeriodLock, Restatement
 from carbon.posting import Release, post_hours
 from carbon.selectors import emissions_summary
@@ -63,6 +64,7 @@ def prepare_period(actor: Actor, start: datetime, end: datetime, *, now: datetim
         raise LockError(_("A period holds whole UTC days, its first before its last."))
     if end > now:
         raise LockError(_("The period is not over yet."))
+    _hold_the_books(actor.organisation_id)
     touching = active_locks(actor.organisation_id).filter(start__lt=end, end__gt=start).first()
     if touching is not None:
         raise LockError(_("The period {period} is locked already.").format(period=touching))
@@ -97,6 +99,7 @@ def approve_period(actor: Actor, lock_id: UUID, *, now: datetime) -> None:
     Raises:
         LockError: the same person prepared it, the books changed since, or it is locked already.
     """
+    _hold_the_books(actor.organisation_id)
     row = _row(actor, lock_id)
     if row.approved_at is not None:
         raise LockError(_("This period is signed off already."))
@@ -105,10 +108,7 @@ def approve_period(actor: Actor, lock_id: UUID, *, now: datetime) -> None:
     touching = active_locks(actor.organisation_id).filter(start__lt=row.end, end__gt=row.start)
     if touching.exists():
         raise LockError(_("A part of this period is locked already."))
-    # Whoever is posting ends first; whoever comes later finds the lock.
-    for site in sites(actor.organisation_id):
-        lock_site(site.site_id)
-    if fingerprint(actor.organisation_id, row.start, row.end).digest != row.digest:
+    if not _is_as_prepared(row):
         raise LockError(_("The books changed since this was prepared: prepare the period again."))
     row.approved_by, row.approved_at = actor.label, now
     row.save(update_fields=["approved_by", "approved_at"])
@@ -122,6 +122,7 @@ def reopen_period(actor: Actor, lock_id: UUID, *, reason: str, now: datetime) ->
     Raises:
         LockError: it is not locked, or the reason is missing.
     """
+    lock_books(actor.organisation_id)
     row = _locked_row(actor, lock_id)
     row.reopened_by, row.reopened_at = actor.label, now
     row.reason = _stated(reason)
@@ -138,6 +139,7 @@ def discard_period(actor: Actor, lock_id: UUID) -> None:
     Raises:
         LockError: it was approved.
     """
+    lock_books(actor.organisation_id)
     row = _row(actor, lock_id)
     if row.approved_at is not None:
         raise LockError(_("A period that was signed off is reopened, not dropped."))
@@ -154,10 +156,11 @@ def release_changes(actor: Actor, lock_id: UUID, *, reason: str, now: datetime) 
     Raises:
         LockError: it is not locked, the reason is missing, or nothing waits.
     """
+    lock_books(actor.organisation_id)
     row = _locked_row(actor, lock_id)
     release = Release(decided_by=actor.label, reason=_stated(reason))
     held = held_changes(actor.organisation_id).filter(start__lt=row.end, end__gt=row.start)
-    site_ids = sorted(set(held.values_list("site_id", flat=True)), key=str)
+    site_ids = sorted(set(held.values_list("site_id", flat=True)))
     if not site_ids:
         raise LockError(_("Nothing waits in this period."))
     posted = 0
@@ -182,6 +185,27 @@ def release_changes(actor: Actor, lock_id: UUID, *, reason: str, now: datetime) 
 def held_changes(organisation_id: UUID) -> Any:
     """Changes that wait for a release."""
     return Restatement.objects.filter(organisation_id=organisation_id, state=Restatement.State.HELD)
+
+
+def _hold_the_books(organisation_id: UUID) -> None:
+    """Whoever signs or posts ends first; whoever comes later finds what was signed."""
+    lock_books(organisation_id)
+    for site_id in sorted(site.site_id for site in sites(organisation_id)):
+        lock_site(site_id)
+
+
+def _is_as_prepared(row: PeriodLock) -> bool:
+    """Whether the entries, and what contracts make of them, are those that were prepared."""
+    if fingerprint(row.organisation_id, row.start, row.end).digest != row.digest:
+        return False
+    now = figures(row.organisation_id, row.start, row.end)
+    return all(_alike(row.totals.get(name), value) for name, value in now.items())
+
+
+def _alike(prepared: float | None, now: float | None) -> bool:
+    if prepared is None or now is None:
+        return prepared is now
+    return math.isclose(prepared, now, rel_tol=1e-9)
 
 
 def _sites(organisation_id: UUID, site_ids: list[UUID]) -> list[SiteRecord]:

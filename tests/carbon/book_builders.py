@@ -83,7 +83,7 @@ def certificate(
     g_per_kwh: float = 0.0,
     start: datetime = YEAR_START,
     end: datetime = YEAR_END,
-    retired_on: date | None = date(2026, 2, 1),
+    retired_on: date | None = date(2025, 10, 1),
     known_at: datetime = NOW,
     **more: object,
 ):

@@ -43,7 +43,7 @@ DOCUMENT = {
             "g_per_kwh": 0.0,
             "registry": "AIB",
             "serials": "GO-1 to GO-30",
-            "retired_on": "2026-02-01",
+            "retired_on": "2025-12-31",
             "hours_csv": "hour,energy_kwh\n2025-10-01T00:00Z,30.0\n",
         }
     ],

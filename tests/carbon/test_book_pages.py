@@ -35,7 +35,7 @@ FORM = {
     "g_per_kwh": "0",
     "registry": "AIB",
     "serials": "GO-1 to GO-600",
-    "retired_on": "2026-02-01",
+    "retired_on": "2025-12-31",
 }
 
 

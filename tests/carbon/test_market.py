@@ -10,6 +10,7 @@ from carbon.entry_queries import current_entries
 from carbon.instruments import InstrumentError, read_hours, read_serials, withdraw_instrument
 from carbon.market_groups import market_by_group
 from carbon.market_selectors import matched_years
+from carbon.models import Instrument
 from carbon.selectors import emissions_by_day
 from carbon.services import repost_site
 from runs.selectors import devices_of
@@ -141,6 +142,28 @@ def test_a_certificate_that_is_not_retired_covers_nothing(tmp_path):
     certificate(energy_kwh=1_000, retired_on=None)
     assert summary().scope_2_market_kgco2e == pytest.approx(40)
     assert matched_years(organisation().pk) == {}
+
+
+def test_a_certificate_counts_from_the_day_of_its_retirement_on(tmp_path):
+    hall(grid_g_per_kwh=400)
+    used(tmp_path, 100)
+    made = certificate(energy_kwh=1_000)
+    assert summary().scope_2_market_kgco2e == 0
+    tomorrow = datetime.now(UTC).date() + timedelta(days=1)  # as rows of before could say
+    Instrument.objects.filter(pk=made).update(retired_on=tomorrow)
+    assert summary().scope_2_market_kgco2e == pytest.approx(40)
+    assert matched_years(organisation().pk) == {}
+    assert verify(organisation().pk) == ()
+    Instrument.objects.filter(pk=made).update(retired_on=NOW.date() + timedelta(days=3))
+    assert summary().scope_2_market_kgco2e == 0
+    assert summary(as_of=NOW + timedelta(days=2)).scope_2_market_kgco2e == pytest.approx(40)
+    assert summary(as_of=NOW + timedelta(days=3)).scope_2_market_kgco2e == 0
+
+
+def test_a_retirement_that_is_to_come_is_refused_and_todays_counts():
+    with pytest.raises(InstrumentError, match="after 2025-10-20: leave it out"):
+        certificate(retired_on=NOW.date() + timedelta(days=1))
+    certificate(retired_on=NOW.date())
 
 
 def test_the_same_serials_retire_once(tmp_path):
