@@ -105,7 +105,7 @@ def _row(
     power_w, field = counted_w, "counter" if counted_w is not None else ""
     if "power" in rows:
         power_w = float(round_.columns("power")["power_w"][rows["power"]])
-        field = round_.waiting.power_fields.get(device, "")
+        field = round_.waiting.power_fields[device]
     use: dict[str, Any] = dict(round_.waiting.devices[device].facts)
     if "use" in rows:
         use |= _measures(round_, rows["use"])

@@ -3,6 +3,7 @@
 A packed body is ours alone: written by a web process, read by the worker that books it.
 """
 
+import functools
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -29,6 +30,8 @@ MAX_UNPACKED_BYTES: Final = 256 << 20
 _HEAD: Final = struct.Struct("<4sII")  # magic, bytes of the head, bytes of everything unpacked
 _LEVEL: Final = 1
 ABOUTS_KEPT: Final = 100_000  # devices that a process remembers
+LISTS_KEPT: Final = 128  # lists of devices that a process remembers
+LONGEST_LIST_KEPT: Final = 1 << 20  # bytes of a list
 _INDEXES: Final = {"device": "devices", "node": "names"}  # column: what it is an index into
 
 Device = npt.NDArray[np.int32]
@@ -199,7 +202,7 @@ class Brought:
 class _Head(msgspec.Struct, array_like=True):
     """Everything but the columns, and what the columns are: (name, dtype, count)."""
 
-    devices: list[bytes]  # each packed by itself
+    devices: msgspec.Raw  # a list of bytes, each device packed by itself
     jobs: list[tuple[int, str, str, str, int]]
     set_aside: list[tuple[str, int | None, str, str]]
     names: tuple[str, ...]
@@ -210,6 +213,7 @@ class _Head(msgspec.Struct, array_like=True):
 
 
 _decode_about = msgspec.msgpack.Decoder(tuple[str, str, str, float | None, dict[str, Any]]).decode
+_decode_devices = msgspec.msgpack.Decoder(list[bytes]).decode
 _decode_head = msgspec.msgpack.Decoder(_Head).decode
 
 
@@ -236,7 +240,7 @@ def pack(brought: Brought) -> bytes:
     """The body as bytes."""
     columns = _columns(brought)
     about = _Head(
-        devices=[one.packed for one in brought.devices],
+        devices=msgspec.Raw(_encode([one.packed for one in brought.devices])),
         jobs=[(one.device, one.kind, one.job, one.run_name, one.at) for one in brought.jobs],
         set_aside=[(one.device_uuid, one.at, one.reading, one.reason) for one in brought.set_aside],
         names=brought.nodes.names,
@@ -260,8 +264,10 @@ def unpack(data: bytes | memoryview) -> Brought:
     plain, size = _plain(bytes(data))
     try:
         head = _decode_head(plain[:size])
-        columns = _read_columns(head, plain, size)
-        return _brought(head, columns)
+        devices = _listed(bytes(head.devices))
+        lengths = {"devices": len(devices), "names": len(head.names)}
+        columns = _read_columns(head, lengths, plain, size)
+        return _brought(head, devices, columns)
     except (msgspec.DecodeError, TypeError, KeyError) as error:
         raise PackedBodyError(f"the head of a packed body cannot be read: {error}") from error
 
@@ -286,7 +292,9 @@ def _plain(data: bytes) -> tuple[bytes, int]:
     return plain, size
 
 
-def _read_columns(head: _Head, plain: bytes, offset: int) -> dict[str, Any]:
+def _read_columns(
+    head: _Head, lengths: Mapping[str, int], plain: bytes, offset: int
+) -> dict[str, Any]:
     """The columns as arrays over the unpacked bytes."""
     columns: dict[str, Any] = {}
     rows: dict[str, int] = {}
@@ -302,7 +310,7 @@ def _read_columns(head: _Head, plain: bytes, offset: int) -> dict[str, Any]:
         offset = end
         bound = _INDEXES.get(name.partition(".")[2])
         if bound and count:
-            _refuse_beyond(columns[name], len(getattr(head, bound)), name)
+            _refuse_beyond(columns[name], lengths[bound], name)
     if offset != len(plain):
         raise PackedBodyError(f"{len(plain) - offset} bytes follow the columns of a packed body")
     return columns
@@ -328,14 +336,26 @@ def _about(packed: bytes) -> DeviceAbout:
     return known
 
 
-def _brought(head: _Head, columns: dict[str, Any]) -> Brought:
+def _listed(packed: bytes) -> tuple[DeviceAbout, ...]:
+    """The devices of a body; of the same bytes the same object, as senders repeat their lists."""
+    return _listed_before(packed) if len(packed) <= LONGEST_LIST_KEPT else _list(packed)
+
+
+def _list(packed: bytes) -> tuple[DeviceAbout, ...]:
+    return tuple([_about(one) for one in _decode_devices(packed)])
+
+
+_listed_before: Final = functools.lru_cache(maxsize=LISTS_KEPT)(_list)
+
+
+def _brought(head: _Head, devices: tuple[DeviceAbout, ...], columns: Mapping[str, Any]) -> Brought:
     def table(name: str) -> dict[str, Any]:
         start = f"{name}."
         return {key[len(start) :]: one for key, one in columns.items() if key.startswith(start)}
 
     power, counters, use, nodes = (table(one) for one in ("power", "counters", "use", "nodes"))
     return Brought(
-        devices=tuple([_about(one) for one in head.devices]),
+        devices=devices,
         power=PowerColumns(**power) if power else no_power(),
         counters=CounterColumns(**counters) if counters else no_counters(),
         use=UseColumns(**use, measures=table("measure")) if use else no_use(),

@@ -70,7 +70,7 @@ class Waiting:
     nodes: Columns
     nodes_named: tuple[str, ...]
     jobs: tuple[JobNote, ...]
-    power_fields: Mapping[int, str]  # which reading a device's power is, as its last body says
+    power_fields: Sequence[str]  # which reading each device's power is, as its last body says
     unreadable: Mapping[int, str]  # sender: why a body of it cannot be read; that body stays
 
 
@@ -94,6 +94,15 @@ def waiting_bodies(site_id: UUID, *, after_id: int, limit: int) -> list[tuple[in
     return list(found.values_list("id", "sender_id")[:limit])
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Listed:
+    """A list of devices (held, so that its identity stays its own) and their indices."""
+
+    devices: tuple[DeviceAbout, ...]
+    index: npt.NDArray[np.int64]
+    learned: int  # how much was learned when it was looked at
+
+
 class _Joined:
     """Bodies on their way to one set of columns."""
 
@@ -106,7 +115,9 @@ class _Joined:
         self.sender_index: dict[int, int] = {}
         self.parts: dict[str, list[Columns]] = {name: [] for name in _VALUES}
         self.jobs: list[JobNote] = []
-        self.power_fields: dict[int, str] = {}
+        self.lists: dict[int, _Listed] = {}
+        self.learned = 0  # how often a body told another thing of a device than those before
+        self.power_fields: list[tuple[npt.NDArray[np.int64], str]] = []
         self.unreadable: dict[int, str] = {}
 
     def add(self, body_id: int, sender_id: int, brought: Brought, received_at: datetime) -> None:
@@ -148,11 +159,24 @@ class _Joined:
         keep("nodes", named[nodes.node], nodes.at, _node_values(brought))
         self.jobs += [replace(note, device=int(devices[note.device])) for note in brought.jobs]
         if brought.power_field:
-            for device in np.unique(power.device):
-                self.power_fields[int(devices[device])] = brought.power_field
+            self.power_fields.append((devices[power.device], brought.power_field))
 
-    def _devices(self, devices: Sequence[DeviceAbout]) -> npt.NDArray[np.int64]:
-        """The indices of a body's devices; what a later body leaves out stays known."""
+    def _devices(self, devices: tuple[DeviceAbout, ...]) -> npt.NDArray[np.int64]:
+        """The indices of a body's devices, which many bodies list alike."""
+        listed = self.lists.get(id(devices))
+        if listed is None:
+            self._learn(devices)
+            index = _indices((one.uuid for one in devices), self.device_index)
+        elif listed.learned == self.learned:
+            return listed.index
+        else:
+            self._learn(devices)
+            index = listed.index
+        self.lists[id(devices)] = _Listed(devices=devices, index=index, learned=self.learned)
+        return index
+
+    def _learn(self, devices: Sequence[DeviceAbout]) -> None:
+        """Note what a body says of its devices; what a later body leaves out stays known."""
         for one in devices:
             known = self.devices.get(one.uuid)
             if known is one:
@@ -160,6 +184,7 @@ class _Joined:
             if known is None or known == one:
                 self.devices.setdefault(one.uuid, one)
                 continue
+            self.learned += 1
             self.devices[one.uuid] = DeviceAbout(
                 uuid=one.uuid,
                 node=one.node or known.node,
@@ -167,7 +192,6 @@ class _Joined:
                 power_limit_w=one.power_limit_w or known.power_limit_w,
                 facts={**known.facts, **one.facts},
             )
-        return _indices((one.uuid for one in devices), self.device_index)
 
     def waiting(self, *, last_id: int) -> Waiting:
         """All of it."""
@@ -182,9 +206,16 @@ class _Joined:
             nodes=self._columns("nodes"),
             nodes_named=tuple(self.node_index),
             jobs=tuple(self.jobs),
-            power_fields=self.power_fields,
+            power_fields=self._power_fields(),
             unreadable=self.unreadable,
         )
+
+    def _power_fields(self) -> list[str]:
+        names = sorted({name for _devices, name in self.power_fields})
+        codes = np.full(len(self.device_index), -1)
+        for devices, name in self.power_fields:
+            codes[devices] = names.index(name)
+        return [names[code] if code >= 0 else "" for code in codes.tolist()]
 
     def _columns(self, table: str) -> Columns:
         """The parts of a table as one; a measure that a body leaves out is unread there."""

@@ -109,6 +109,15 @@ def test_the_same_bytes_wait_once_and_repeats_later_change_nothing():
     assert OpenHours.objects.count() == 1
 
 
+def test_of_what_bodies_tell_of_a_device_the_last_counts_also_where_it_was_told_before():
+    place = site()
+    for minutes, slices in ((3, [1]), (2, [2]), (1, [1])):
+        told = reading(600.0, ago(minutes=minutes))
+        brought(place, replace(told, devices=devices(facts={"mig": slices})))
+    assert booked(place).stored == 3
+    assert DeviceNow.objects.get().use["mig"] == [1]
+
+
 def test_two_senders_of_one_device_second_are_both_kept():
     place, body = site(), reading()
     brought(place, body, sender="a")
