@@ -4,6 +4,7 @@ What the bytes cannot be is refused with the field's name; what a device cannot 
 aside, so that the rest of the batch is kept.
 """
 
+import re
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Any, Final, Literal
@@ -18,6 +19,8 @@ from carbon.packed import Brought, DeviceAbout, JobNote
 
 FORMAT: Final = "costwatch-agent/1"
 MICROSECOND_PER_MS: Final = 1_000
+BODY: Final = "body"  # the field of what is wrong with all of it
+_ABOUT_A_FIELD: Final = re.compile(r"Object (missing required|contains unknown) field `(.+)`")
 
 Whole = Annotated[int, Meta(ge=0, le=2**53)]
 Millisecond = Annotated[int, Meta(ge=0, le=253_402_300_799_999)]
@@ -151,10 +154,9 @@ def read_batch(body: bytes, *, newest: int) -> AgentBatch:
     try:
         batch = _decode(body)
     except msgspec.ValidationError as error:
-        problem, _, path = str(error).rpartition(" - at `$")
-        raise AgentBatchError(problem or str(error), field=path.strip("`.")) from error
+        raise _refusal(str(error)) from error
     except msgspec.DecodeError as error:
-        raise AgentBatchError(f"not JSON: {error}", code="not_json") from error
+        raise AgentBatchError(f"not JSON: {error}", field=BODY, code="not_json") from error
     _check_texts(batch)
     at = np.array(batch.readings.at_ms, dtype=np.int64) * MICROSECOND_PER_MS
     columns = columns_of(
@@ -184,6 +186,17 @@ def read_batch(body: bytes, *, newest: int) -> AgentBatch:
         last=columns.last(),
         future=any(one.reason == "in_the_future" for one in columns.aside),
     )
+
+
+def _refusal(said: str) -> AgentBatchError:
+    """What the decoder says, with the field that it is about."""
+    problem, is_within, path = said.rpartition(" - at `$")
+    problem, path = (problem, path.strip("`.")) if is_within else (said, "")
+    about = _ABOUT_A_FIELD.fullmatch(problem)
+    if about is None:
+        return AgentBatchError(problem, field=path or BODY)
+    problem = "is missing" if about[1] == "missing required" else f"is no field of {FORMAT}"
+    return AgentBatchError(problem, field=f"{path}.{about[2]}".strip("."))
 
 
 def _epochs(batch: _Batch) -> npt.NDArray[np.int64]:

@@ -26,8 +26,9 @@ class PlainText(BaseRenderer):
         accepted_media_type: str | None = None,
         renderer_context: object | None = None,
     ) -> bytes:
-        """Refusals come through here as well."""
-        return str(data).encode()
+        """Refusals come through here: of what is told of them, the sentence."""
+        words = data.get("message", "") if isinstance(data, dict) else data
+        return f"{words}\n".encode()
 
 
 class MetricsView(APIView):

@@ -1,5 +1,6 @@
 """The pages of grid intensity and of factors: connect, test, calendar, approve, export."""
 
+import re
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -219,3 +220,20 @@ def test_a_series_by_the_hour_is_one_line_with_its_use(admin, url, tmp_path):
     assert (line.low, line.high, line.level, line.is_series) == (30.0, 30.0, "hour", True)
     assert line.entries == 1
     assert line.licence == "own data"
+
+
+def test_units_of_factors_are_spelled_as_on_the_other_pages(admin, tmp_path):
+    imported(write_csv(tmp_path / "p.csv", SAMPLES, samples()))
+    page = text_of(admin.get("/factors/"))
+    assert "gCO₂e/kWh" in page
+    assert "CO2e/" not in page
+
+
+def test_the_intensity_of_a_site_belongs_to_energy_and_carbon(admin):
+    page = text_of(admin.get(f"/sites/{site().slug}/intensity/"))
+    current = re.findall(r'class="nav-link"\s+href="([^"]+)" aria-current="page"', page)
+    assert current == ["/energy/"]
+    of_site = text_of(admin.get(f"/sites/{site().slug}/"))
+    assert re.findall(r'class="nav-link"\s+href="([^"]+)" aria-current="page"', of_site) == [
+        "/sites/"
+    ]

@@ -188,9 +188,13 @@ def days(value: Known, *, digits: int = 1) -> SafeString:
 
 @register.simple_tag
 def quantity(value: Known, unit: str, *, digits: int | None = None) -> SafeString:
-    """`{% quantity g_per_kwh "g/kWh" %}`: any other unit, about four significant digits."""
+    """`{% quantity g_per_kwh "g/kWh" %}`: any other unit, about four significant digits.
+
+    Documents write CO2e, pages CO₂e.
+    """
     if value is None or value == "":
         return _missing()
+    unit = unit.replace("CO2e", "CO₂e")
     return _plain(formatting.decimal_text(value, _locale(), digits=digits), value, unit)
 
 

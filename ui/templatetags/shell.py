@@ -25,6 +25,7 @@ _FAMILIES: Final = (
     ("factor", "energy"),
     ("instrument", "energy"),
     ("book", "energy"),
+    ("site_intensity", "energy"),
     ("site", "sites"),
     ("power", "sites"),
     ("person", "people"),
