@@ -51,7 +51,7 @@ QUANTITY_MODULES = (
     "storage", "transfer", "on_premises", "memory", "checkpoints", "plan_lines", "tornado",
     "beliefs", "efficiency", "estimate",
     "architecture", "flop_attention", "flop_parts", "flop_stack", "flop_vision", "flop_terms",
-    "time_ledger", "loss_price",
+    "time_ledger", "loss_price", "variance",
 )  # fmt: skip
 FORMULAS = [f for f in PUBLIC if f.__module__.split(".")[1] in QUANTITY_MODULES]
 
