@@ -8,15 +8,38 @@ from projects.models import Organisation, Project
 
 
 class DailyCost(models.Model):
-    """The roll-up of published versions: disposable, rebuilt identically from lake and rules."""
+    """The roll-up of published versions: disposable, rebuilt identically from lake and rules.
 
-    organisation = models.ForeignKey(Organisation, on_delete=models.PROTECT, related_name="+")
+    What a version already vouches for is not checked again with every row, nor indexed twice.
+    """
+
+    organisation = models.ForeignKey(
+        Organisation,
+        on_delete=models.PROTECT,
+        related_name="+",
+        db_index=False,
+        db_constraint=False,
+    )
     version = models.ForeignKey(PeriodVersion, on_delete=models.CASCADE, related_name="daily_costs")
-    rule_set = models.ForeignKey(RuleSet, on_delete=models.PROTECT, null=True, related_name="+")
+    rule_set = models.ForeignKey(
+        RuleSet,
+        on_delete=models.PROTECT,
+        null=True,
+        related_name="+",
+        db_index=False,
+        db_constraint=False,
+    )
     dataset = models.CharField(max_length=30, default="billed")
     day = models.DateField()
     rule_position = models.PositiveIntegerField(null=True)  # the rule that gave it away
-    project = models.ForeignKey(Project, on_delete=models.PROTECT, null=True, related_name="+")
+    project = models.ForeignKey(
+        Project,
+        on_delete=models.PROTECT,
+        null=True,
+        related_name="+",
+        db_index=False,
+        db_constraint=False,
+    )
     run_key = models.CharField(max_length=120, null=True)  # noqa: DJ001  # missing is not empty
     team = models.CharField(max_length=120, null=True)  # noqa: DJ001
     plan_line_key = models.CharField(max_length=120, null=True)  # noqa: DJ001
