@@ -66,8 +66,8 @@ class Accruals:
     whole; None where none has billed anything.
     """
 
-    settled_through: date | None
-    days: tuple[AccruedDay, ...]
+    settled_through: date | None = None
+    days: tuple[AccruedDay, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

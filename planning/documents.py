@@ -5,6 +5,7 @@ from typing import Any
 
 from planning.carbon_budget import CarbonBudget, carbon_budget
 from planning.differences import InputDifference, LineDifference, LineState, PlanDifferences
+from planning.earned_documents import earned_document
 from planning.records import Burndown, BurndownDay, PlanRecord
 
 
@@ -113,17 +114,14 @@ def _input_difference(one: InputDifference) -> dict[str, Any]:
 
 
 def burndown_document(burndown: Burndown) -> dict[str, Any]:
-    """The burn-down as documented in docs/cli.md.
-
-    `earned_value`, `accrued_cost` and `estimate_at_completion` are null: they need the progress of
-    runs and accrued hours, which this version does not record.
-    """
+    """The burn-down as documented in docs/cli.md."""
     plan, energy = burndown.plan, burndown.energy_and_emissions
     return {
         "as_of": burndown.as_of.isoformat(),
         "currency": burndown.currency,
         "basis": burndown.basis,
         "other_currencies": list(burndown.other_currencies),
+        "through": burndown.through.isoformat() if burndown.through else None,
         "billed_through": burndown.billed_through.isoformat() if burndown.billed_through else None,
         "metered_through": burndown.metered_through.isoformat()
         if burndown.metered_through
@@ -135,9 +133,9 @@ def burndown_document(burndown: Burndown) -> dict[str, Any]:
         "programme_multiple": _multiple(burndown.programme_multiple),
         "all_in_multiple": _multiple(burndown.all_in_multiple),
         "planned_value": _text(burndown.planned_value),
-        "earned_value": None,
+        "earned_value": _text(burndown.earned.money.earned_value) if burndown.earned else None,
         "actual_cost": _text(burndown.actual_cost),
-        "accrued_cost": None,
+        "accrued_cost": _text(burndown.accrued_cost),
         "accelerator_h": _text(burndown.accelerator_h),
         "accelerator_energy_kwh": energy.accelerator_energy_kwh,
         "it_energy_kwh": energy.it_energy_kwh,
@@ -146,6 +144,7 @@ def burndown_document(burndown: Burndown) -> dict[str, Any]:
         "measured_fraction": energy.measured_fraction,
         "scope_2_location_kgco2e": energy.scope_2_location_kgco2e,
         "estimate_at_completion": {"p10": None, "p50": None, "p90": None},
+        "earned": earned_document(burndown.earned),
         "carbon_budget": _carbon_document(carbon_budget(burndown)),
         "series": [_day_document(row) for row in burndown.days],
     }
@@ -178,7 +177,8 @@ def _day_document(row: BurndownDay) -> dict[str, Any]:
         "day": row.day.isoformat(),
         "planned_value": _text(row.planned_value),
         "actual_cost": _text(row.actual_cost),
-        "accrued_cost": None,
+        "accrued_cost": _text(row.accrued_cost),
+        "earned_value_to_date": _text(row.earned_value_to_date),
         "cost_by_group": {group.value: _text(cost) for group, cost in row.cost_by_group.items()},
         "accelerator_energy_kwh": row.accelerator_energy_kwh,
         "facility_energy_kwh": row.facility_energy_kwh,

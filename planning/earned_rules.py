@@ -27,6 +27,13 @@ from planning.records import PlanLineRecord
 
 RESERVE_KEYS: Final = frozenset({"contingency"})
 RUNWAY_LIMIT_DAYS: Final = 3650
+DECIMALS: Final = 18
+
+
+def _days_passed(line: PlanLineRecord, through: date) -> tuple[int, int]:
+    """The days of a line that are over by the end of a day, and all of them."""
+    days = (line.ends_on - line.starts_on).days
+    return min(max((through - line.starts_on).days + 1, 0), days), days
 
 
 def planned_fraction(line: PlanLineRecord, through: date) -> Decimal:
@@ -34,9 +41,19 @@ def planned_fraction(line: PlanLineRecord, through: date) -> Decimal:
 
     f = min(1, max(0, (through + 1 - starts_on) / (ends_on - starts_on)))
     """
-    days = (line.ends_on - line.starts_on).days
-    passed = min(max((through - line.starts_on).days + 1, 0), days)
+    passed, days = _days_passed(line, through)
     return divide(Decimal(passed), Decimal(days)) or Decimal(0)
+
+
+def planned_amount(line: PlanLineRecord, budget: Decimal, through: date) -> Decimal:
+    """The part of a budget that is planned by the end of a day, as the days of the plan sum to it.
+
+    The same amounts as `phasing.planned_cost_by_day` spreads, to the last digit: what does not
+    divide goes to the first days.
+    """
+    passed, days = _days_passed(line, through)
+    quanta, extra = divmod(int(budget.scaleb(DECIMALS, context=EXACT)), days)
+    return Decimal(quanta * passed + min(passed, extra)).scaleb(-DECIMALS, context=EXACT)
 
 
 def line_budget(line: PlanLineRecord, unit: Unit) -> Decimal | None:
@@ -108,7 +125,7 @@ def _line(
         name=line.name,
         method=method,
         budget=budget,
-        planned_value=multiply(budget, planned),
+        planned_value=planned_amount(line, budget, through),
         earned_value=None
         if done is None
         else earned_value(budget_at_completion=budget, completed_fraction=done),
@@ -125,7 +142,7 @@ def _reserve(
         name=line.name,
         method=Method.RESERVE,
         budget=budget,
-        planned_value=multiply(budget, planned_fraction(line, through)),
+        planned_value=planned_amount(line, budget, through),
         earned_value=None if share is None else multiply(budget, min(share, Decimal(1))),
         actual=None,
         completed_fraction=share,

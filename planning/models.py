@@ -133,3 +133,32 @@ class PlanLine(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+
+class Milestone(models.Model):
+    """A point of the project's calendar by week; with a share it earns that part of a line."""
+
+    organisation = models.ForeignKey(
+        "projects.Organisation", on_delete=models.PROTECT, related_name="+"
+    )
+    plan = models.ForeignKey(Plan, on_delete=models.CASCADE, related_name="milestones")
+    name = models.CharField(max_length=120)
+    week = models.PositiveSmallIntegerField(help_text="Week of the plan; its first day is in W0.")
+    line_key = models.CharField(max_length=40, blank=True)
+    share_fraction = models.DecimalField(max_digits=7, decimal_places=6, null=True, blank=True)
+    reached_on = models.DateField(null=True, blank=True)
+    recorded_at = models.DateTimeField(auto_now=True)
+
+    class Meta:
+        ordering = ["week", "name"]
+        constraints = [
+            models.UniqueConstraint(fields=["plan", "name"], name="milestone_name_once_per_plan"),
+            models.CheckConstraint(
+                condition=models.Q(share_fraction__isnull=True)
+                | models.Q(share_fraction__gt=0, share_fraction__lte=1),
+                name="milestone_share_of_a_line",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"W{self.week} {self.name}"

@@ -10,6 +10,8 @@ from uuid import UUID
 from carbon.records import EmissionSummary
 from formulae.money import exact_sum
 from formulae.units import EXACT
+from planning.accrual_records import Accruals
+from planning.earned_records import EarnedStates
 
 
 class LineBase(StrEnum):
@@ -133,11 +135,16 @@ class BurndownDay:
     coverage_fraction: float | None
     planned_kgco2e: float | None
     scope_2_location_kgco2e: float | None
+    accrued_cost: Decimal | None = None
+    earned_value_to_date: Decimal | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Burndown:
-    """A project's plan and actuals up to `as_of`, day by day (not cumulated)."""
+    """A project's plan and actuals up to `as_of`, day by day; only earned value is cumulated.
+
+    `through` is the last day that anything is known of: bills, hours that ran, energy, progress.
+    """
 
     as_of: datetime
     plan: PlanRecord | None
@@ -152,6 +159,17 @@ class Burndown:
     accelerator_h: Decimal | None
     energy_and_emissions: EmissionSummary
     other_currencies: tuple[str, ...] = field(default=())
+    through: date | None = None
+    accruals: Accruals | None = None
+    accrued_cost: Decimal | None = None
+    earned: EarnedStates | None = None
+
+    @property
+    def cost_to_date(self) -> Decimal | None:
+        """Billed and accrued cost; None while a part of it is not known."""
+        if self.actual_cost is None or self.accrued_cost is None:
+            return None
+        return EXACT.add(self.actual_cost, self.accrued_cost)
 
     @property
     def programme_multiple(self) -> Decimal | None:
@@ -169,7 +187,7 @@ class Burndown:
 
     @property
     def cost_over_plan(self) -> Decimal | None:
-        """Actual cost less planned value of the same days; above 0 is more than planned."""
-        if self.actual_cost is None or self.planned_value is None:
+        """Cost to date less planned value of the same days; above 0 is more than planned."""
+        if self.cost_to_date is None or self.planned_value is None:
             return None
-        return EXACT.subtract(self.actual_cost, self.planned_value)
+        return EXACT.subtract(self.cost_to_date, self.planned_value)

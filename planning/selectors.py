@@ -4,14 +4,18 @@ from datetime import date, datetime, timedelta
 from uuid import UUID
 
 from django.db.models import QuerySet
+from django.utils import timezone
 
 from billing.selectors import cost_by_day
 from carbon.selectors import emissions_by_day, emissions_summary, energy_by_day
+from planning.accruals import accruals_of
 from planning.burndown import Actuals, Question, build_burndown
 from planning.differences import FrozenEstimate, PlanDifferences, plan_differences
+from planning.earned import spent_by_line
 from planning.models import Estimate, PlanVersion
 from planning.names import line_name
 from planning.records import Burndown, LineBase, PlanLineRecord, PlanRecord
+from planning.work_done import work_done
 from projects.access import Actor, projects_for
 from projects.models import Project
 from projects.records import OrganisationRole
@@ -151,6 +155,7 @@ def burndown_of(project: Project, *, as_of: datetime, basis: str = "effective") 
     plan = baseline_of(project, as_of=as_of)
     end_on = min(as_of.date(), LAST_DAY) + timedelta(days=1)
     organisation_id, project_id = project.organisation_id, project.pk
+    currency = plan.currency if plan else project.currency
     actuals = Actuals(
         costs=cost_by_day(
             organisation_id,
@@ -163,8 +168,11 @@ def burndown_of(project: Project, *, as_of: datetime, basis: str = "effective") 
         energy=energy_by_day(organisation_id, project_id, end_on=end_on, as_of=as_of),
         emissions=emissions_by_day(organisation_id, project_id, end_on=end_on, as_of=as_of),
         emission_summary=emissions_summary(organisation_id, project_id, end_on=end_on, as_of=as_of),
+        accruals=accruals_of(
+            project, as_of=min(as_of, timezone.now()), currency=currency, basis=basis
+        ),
+        work=work_done(project, plan, as_of=as_of),
+        cost_by_line=spent_by_line(project, plan=plan, basis=basis, end_on=end_on) if plan else {},
     )
-    question = Question(
-        as_of=as_of, currency=plan.currency if plan else project.currency, basis=basis
-    )
+    question = Question(as_of=as_of, currency=currency, basis=basis)
     return build_burndown(question, plan, actuals)

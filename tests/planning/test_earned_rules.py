@@ -1,6 +1,6 @@
 """Earned value by line: measured where it can be, unknown where it is not, one fraction for all."""
 
-from datetime import date
+from datetime import date, timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -8,8 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from formulae.money import exact_sum
 from planning.earned_records import LineProgress, Method, Spent, Unit
-from planning.earned_rules import earned_state, planned_fraction, runway_on
+from planning.earned_rules import (
+    earned_state,
+    planned_amount,
+    planned_fraction,
+    runway_on,
+)
+from planning.phasing import planned_cost_by_day
 from planning.records import LineBase, PlanLineRecord
 
 START, END = date(2026, 9, 14), date(2026, 9, 24)
@@ -45,6 +52,22 @@ def half_done() -> dict[str, LineProgress]:
 )
 def test_a_line_is_planned_evenly_over_its_days(through: date, fraction: str) -> None:
     assert planned_fraction(make_line(), through) == Decimal(fraction)
+
+
+@given(
+    amount=st.decimals(0, 10**12, places=18),
+    days=st.integers(1, 200),
+    passed=st.integers(-3, 220),
+)
+def test_what_is_planned_by_a_day_is_the_sum_of_the_plans_days_to_the_last_digit(
+    amount: Decimal, days: int, passed: int
+) -> None:
+    line = make_line(amount=str(amount), ends_on=START + timedelta(days=days))
+    through = START + timedelta(days=passed)
+    by_day = planned_cost_by_day([line])
+    assert planned_amount(line, amount, through) == exact_sum(
+        part for day, part in by_day.items() if day <= through
+    )
 
 
 def test_half_the_tokens_earn_half_the_money_energy_and_carbon() -> None:
