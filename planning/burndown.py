@@ -135,14 +135,7 @@ def _days(
     accrued: Sequence[AccruedDay],
 ) -> tuple[BurndownDay, ...]:
     """One row a day from the first day that anything is known of to the last."""
-    groups: defaultdict[date, defaultdict[CostGroup, Decimal]] = defaultdict(
-        lambda: defaultdict(Decimal)
-    )
-    for row in costs:
-        if row.cost is not None:
-            bands = groups[row.day]
-            band = group_of(row.x_cost_class)
-            bands[band] = EXACT.add(bands[band], row.cost)
+    groups = _by_group(costs)
     energy = {row.day: row for row in actuals.energy}
     emissions = {row.day: row for row in actuals.emissions}
     planned_kwh = planned_quantity_by_day(plan.lines, "facility_energy_kwh") if plan else None
@@ -161,7 +154,7 @@ def _days(
                 day=day,
                 planned_value=planned.get(day, Decimal(0)),
                 actual_cost=exact_sum(groups[day].values()) if day in groups else None,
-                cost_by_group=dict(groups[day]) if day in groups else {},
+                cost_by_group=groups.get(day, {}),
                 planned_facility_energy_kwh=None
                 if planned_kwh is None
                 else planned_kwh.get(day, 0.0),
@@ -174,6 +167,16 @@ def _days(
             )
         )
     return tuple(rows)
+
+
+def _by_group(costs: Sequence[DailyCostRow]) -> dict[date, dict[CostGroup, Decimal]]:
+    """Known costs by day and band."""
+    groups: defaultdict[date, dict[CostGroup, Decimal]] = defaultdict(dict)
+    for row in costs:
+        if row.cost is not None:
+            bands, band = groups[row.day], group_of(row.x_cost_class)
+            bands[band] = EXACT.add(bands.get(band, Decimal(0)), row.cost)
+    return dict(groups)
 
 
 def _planned_value(
