@@ -29,9 +29,10 @@ from carbon.adapters.agent_columns import AgentBatchError
 from carbon.adapters.power_bodies import read_csv_text, read_document
 from carbon.adapters.power_texts import PowerTextError
 from carbon.attribution import microsecond_of
+from carbon.backlog import IntakeFullError
 from carbon.batches import BatchConflictError, note_conflict, note_refused, note_taken, take_batch
 from carbon.intake import FUTURE
-from carbon.parsing import PowerCsvParser
+from carbon.parsing import PowerCsvParser, TooMuchWaits
 from carbon.serializers import AgentBatchDocument, AgentReceipt, PowerBatch, PowerReceipt
 from projects.access import actor_of, require_organisation_role, require_scope
 from projects.authentication import bearer_of
@@ -184,6 +185,8 @@ class PowerBatchesView(APIView):
         )
         if is_refusal and self.request.method == "POST":
             _note_refusal(self.request, str(exc))
+        if isinstance(exc, IntakeFullError):
+            exc = TooMuchWaits(str(exc))
         return super().handle_exception(exc)
 
 

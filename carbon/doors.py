@@ -13,6 +13,7 @@ import structlog
 from django.db import DatabaseError, connection, transaction
 from django.utils.translation import gettext as _
 
+from carbon.backlog import refuse_when_full
 from carbon.models import Sender
 from carbon.packed import Brought, pack
 from jobs import services as jobs
@@ -75,7 +76,12 @@ def accept(
     """Store a body in the caller's transaction, and ring for booking when it commits.
 
     False: the same bytes of this sender wait already, durably; nothing is added.
+
+    Raises:
+        IntakeFullError: too much waits at the site; the sender keeps what it has.
     """
+    body = pack(brought)
+    refuse_when_full(site.site_id, len(body))
     with connection.cursor() as cursor:
         cursor.execute(
             INSERT_BODY,
@@ -84,7 +90,7 @@ def accept(
                 site.site_id,
                 sender_id,
                 sha256,
-                pack(brought),
+                body,
                 brought.rows,
                 received_at,
             ],

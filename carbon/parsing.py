@@ -4,9 +4,17 @@ from collections.abc import Mapping
 from typing import IO, Any
 
 from django.conf import settings
-from rest_framework import exceptions, parsers
+from rest_framework import exceptions, parsers, status
 
 from projects.parsing import BodyTooLarge
+
+
+class TooMuchWaits(exceptions.APIException):
+    """A site's doors are shut until workers have booked what waits."""
+
+    status_code = status.HTTP_503_SERVICE_UNAVAILABLE
+    default_code = "too_much_waits"
+    wait = 15  # s, the header Retry-After
 
 
 class PowerCsvParser(parsers.BaseParser):

@@ -13,10 +13,12 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from carbon.backlog import backlogs, limit_bytes
 from carbon.models import IntakeBody, PowerDelivery, Sender
 from carbon.now_selectors import sites_now
 from carbon.selectors import current_entries
 from formulae.units import G_PER_KG, MILLIJOULE_PER_J
+from runs.selectors import sites
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -97,6 +99,7 @@ class ProductCollector(Collector):
         bodies = IntakeBody.objects.filter(organisation_id=self.organisation_id)
         waiting.add_metric([], bodies.count())
         yield waiting
+        yield from self._backlogs()
         senders = Sender.objects.filter(organisation_id=self.organisation_id)
         files = PowerDelivery.objects.filter(organisation_id=self.organisation_id)
         for name, about in (
@@ -121,6 +124,20 @@ class ProductCollector(Collector):
         for one in counted.annotate(count=Count("pk")).order_by("site__slug"):
             refused.add_metric([one["site__slug"]], one["count"])
         yield refused
+
+    def _backlogs(self) -> Iterator[Metric]:
+        size = GaugeMetricFamily(
+            "costwatch_intake_bytes_waiting", "Bytes that wait to be booked", labels=["site"]
+        )
+        slugs = {one.site_id: one.slug for one in sites(self.organisation_id)}
+        found = {one.site_id: one.size_bytes for one in backlogs(self.organisation_id)}
+        for site_id, slug in slugs.items():
+            size.add_metric([slug], found.get(site_id, 0))
+        limit = GaugeMetricFamily(
+            "costwatch_intake_bytes_limit", "Bytes of one site from which its doors answer 503"
+        )
+        limit.add_metric([], limit_bytes())
+        yield from (size, limit)
 
 
 def product_metrics(organisation_id: UUID, *, now: datetime) -> bytes:

@@ -15,6 +15,7 @@ from django.utils.translation import gettext as _
 
 from carbon.adapters import promql
 from carbon.adapters.promql import EXPORTERS, Exporter, PromqlAnswerError
+from carbon.backlog import IntakeFullError
 from carbon.doors import accept, ensure_sender
 from carbon.models import PromqlPull, Sender
 from carbon.packed import Brought, CounterColumns, PowerColumns, pack
@@ -33,7 +34,9 @@ PULL_EVERY_S: Final = 300
 COUNTER_STEP_S: Final = 300
 POWER_STEP_S: Final = 60
 WINDOW: Final = timedelta(hours=1)
-OVERLAP: Final = timedelta(minutes=15)  # late samples of the last window
+LATE: Final = timedelta(minutes=15)  # a sample may be on its way for so long
+# What is late is seen by the evaluation after it, and so is the sample before: two steps more.
+OVERLAP: Final = LATE + timedelta(seconds=2 * max(COUNTER_STEP_S, POWER_STEP_S))
 SETTLED: Final = timedelta(seconds=60)  # newer samples may still be on their way
 FIRST_LOOK: Final = timedelta(hours=24)
 DIVERGES_FRACTION: Final = 0.02
@@ -234,20 +237,20 @@ def pull_now(
     """Pull everything up to now, window by window; each is stored before the next is asked for.
 
     Raises:
-        PullError: the server does not answer; what came before it is stored.
+        PullError: the server does not answer, or too much waits; what came before is stored.
     """
     sender = ensure_sender(site, Sender.Kind.PROMQL, pull.name, now=now)
     until, rows = now - SETTLED, 0
     result: dict[str, Any] = {}
-    start = (pull.pulled_until or now - FIRST_LOOK) - OVERLAP
+    start = _on_the_step((pull.pulled_until or now - FIRST_LOOK) - OVERLAP)
     while start < until:
         end = min(start + WINDOW, until)
         brought = pull_window(pull, start=start, end=end)
-        result = _checked(pull, brought, start=start, end=end)
+        result = {**result, **_checked(pull, brought, start=start, end=end)}
         body_hash = hashlib.sha256(pack(brought)).digest()
         with transaction.atomic():
             if brought.rows:
-                accept(site, sender, brought, sha256=body_hash, received_at=now)
+                _accept(site, sender, brought, sha256=body_hash, now=now)
             PromqlPull.objects.filter(pk=pull.pk).update(
                 pulled_until=end, last_ok_at=now, last_error=result.get("warning", "")[:SHOWN]
             )
@@ -256,6 +259,21 @@ def pull_now(
         rows += brought.rows
         start = end
     return {"readings": rows, **result}
+
+
+def _on_the_step(at: datetime) -> datetime:
+    """The last instant of the common grid: what is asked again is asked for the same instants."""
+    step_s = max(COUNTER_STEP_S, POWER_STEP_S)
+    return at - timedelta(seconds=at.timestamp() % step_s)
+
+
+def _accept(
+    site: SiteRecord, sender: int, brought: Brought, *, sha256: bytes, now: datetime
+) -> None:
+    try:
+        accept(site, sender, brought, sha256=sha256, received_at=now)
+    except IntakeFullError as error:
+        raise PullError(str(error)) from error
 
 
 def _checked(

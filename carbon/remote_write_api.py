@@ -21,8 +21,10 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from carbon.adapters.remote_write import Decoded, RemoteWriteError, decode
+from carbon.backlog import IntakeFullError
 from carbon.doors import accept, ensure_sender
 from carbon.models import Sender
+from carbon.parsing import TooMuchWaits
 from carbon.refusals import note_refused, note_taken, sender_name
 from projects.access import actor_of, require_scope
 from projects.authentication import TokenAuthentication, bearer_of
@@ -109,6 +111,8 @@ class RemoteWriteView(APIView):
         )
         if is_refusal and self.request.method == "POST":
             _note_refusal(self.request, str(exc))
+        if isinstance(exc, IntakeFullError):
+            exc = TooMuchWaits(str(exc))
         return super().handle_exception(exc)
 
 

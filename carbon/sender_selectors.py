@@ -8,9 +8,11 @@ from uuid import UUID
 
 from django.db.models import Count, F, Sum
 
+from carbon.backlog import Backlog, backlogs
 from carbon.models import IntakeBody, Sender, SenderBatch, SenderGap
 from carbon.now_records import SenderHealth
 from carbon.walk_pages import sender_kind_name
+from runs.selectors import sites
 
 SILENT_AFTER: Final = timedelta(minutes=10)
 LIVE_KINDS: Final = (Sender.Kind.AGENT, Sender.Kind.REMOTE_WRITE, Sender.Kind.PROMQL)
@@ -130,6 +132,25 @@ def health_by_site(organisation_id: UUID, *, now: datetime) -> dict[UUID, Sender
             waiting=sum(bodies for _state, bodies in found),
         )
     return health
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WaitingAtSite:
+    """A site at which much waits to be booked."""
+
+    site_name: str
+    backlog: Backlog
+
+
+def much_waiting(organisation_id: UUID) -> list[WaitingAtSite]:
+    """The sites whose doors are shut, or half way to it."""
+    high = [one for one in backlogs(organisation_id) if one.is_high]
+    names = {one.site_id: one.name for one in sites(organisation_id)} if high else {}
+    return [
+        WaitingAtSite(site_name=names[one.site_id], backlog=one)
+        for one in high
+        if one.site_id in names
+    ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -34,6 +34,7 @@ LAKE_MEMORY_LIMIT_MB = env_int("LAKE_MEMORY_LIMIT_MB", 1024, minimum=128)
 LAKE_THREADS = env_int("LAKE_THREADS", 0)
 MAX_UPLOAD_MB = env_int("COSTWATCH_MAX_UPLOAD_MB", 2048, minimum=1)
 MAX_UNPACKED_MB = env_int("COSTWATCH_MAX_UNPACKED_MB", 65536, minimum=1)
+INTAKE_WAITING_MB = env_int("COSTWATCH_INTAKE_WAITING_MB", 4096, minimum=1)
 
 # --- security. Production is the default; `make run` and `make test` say otherwise.
 TESTING = "pytest" in sys.modules
@@ -193,6 +194,7 @@ JOB_KINDS = {
     "carbon.pull_intensity": "carbon.intensity_feeds:pull_intensity",
     "carbon.pull_promql": "carbon.promql_pulls:pull_promql_job",
     "carbon.book_readings": "carbon.booking:book_readings_job",
+    "runs.sum_progress": "runs.progress_summing:sum_progress_job",
 }
 
 # Who seals the stored credentials of a room anew: "module:function" giving how many it did.

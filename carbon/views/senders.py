@@ -7,7 +7,7 @@ from django.shortcuts import render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
-from carbon.sender_selectors import sender_detail, sender_rows
+from carbon.sender_selectors import much_waiting, sender_detail, sender_rows
 from projects.access import actor_of, require_organisation_role
 
 
@@ -19,7 +19,8 @@ def senders(request: HttpRequest) -> HttpResponse:
     require_organisation_role(actor, write=False)
     site = request.GET.get("site", "")
     rows = sender_rows(actor.organisation_id, now=datetime.now(UTC), site=site)
-    context = {"tab": "senders", "rows": rows, "site_slug": site}
+    waiting = much_waiting(actor.organisation_id)
+    context = {"tab": "senders", "rows": rows, "site_slug": site, "much_waiting": waiting}
     return render(request, "carbon/senders.html", context)
 
 

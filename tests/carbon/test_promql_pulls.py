@@ -312,3 +312,20 @@ def test_each_exporter_is_asked_in_its_own_words():
 def test_an_answer_that_is_none_is_refused(document):
     with pytest.raises(promql.PromqlAnswerError):
         promql.read_series(document)
+
+
+@database
+def test_a_pull_stops_where_too_much_waits_and_goes_on_from_there(prometheus, settings):
+    prometheus.add(DCGM, gpu(1), counter_rows(500))
+    pull = connected(prometheus)
+    settings.INTAKE_WAITING_MB = 0
+    with pytest.raises(PullError, match="wait to be booked"):
+        pull_now(pull, site(), now=NOW)
+    assert waiting() == []
+
+    settings.INTAKE_WAITING_MB = 100
+    pull.refresh_from_db()
+    pull_now(pull, site(), now=NOW)
+    pull.refresh_from_db()
+    assert pull.pulled_until == NOW - timedelta(seconds=60)
+    assert waiting()[0].counters.at.min() <= START.timestamp() * 1e6
