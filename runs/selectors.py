@@ -243,9 +243,12 @@ def devices_of_run(run_id: UUID, device_ids: Iterable[int]) -> set[int]:
     return set(found.values_list("device_id", flat=True))
 
 
-def runs_of(project_id: UUID) -> list[RunRecord]:
+def runs_of(project_id: UUID, organisation_id: UUID | None = None) -> list[RunRecord]:
     """The project's runs by start."""
-    return [_run_record(run) for run in Run.objects.filter(project_id=project_id)]
+    found = Run.objects.filter(project_id=project_id)
+    if organisation_id is not None:
+        found = found.filter(organisation_id=organisation_id)
+    return [_run_record(run) for run in found]
 
 
 def runs_named(organisation_id: UUID, names: Iterable[str]) -> dict[str, RunRecord]:
