@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tarfile
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from io import BytesIO
 from pathlib import Path
@@ -17,7 +18,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, ConsoleMessage, Page, sync_playwright
 
 NAMES = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome")
 APT_PACKAGES = ("chromium", "fonts-noto-cjk")
@@ -190,50 +191,61 @@ def page_faults() -> list[str]:
     return []
 
 
-@pytest.fixture
-def open_page(
-    browser: Browser, live_server: Any, page_faults: list[str]
+@contextmanager
+def watched_pages(
+    browser: Browser, base_url: str, faults: list[str]
 ) -> Iterator[Callable[..., Page]]:
-    """Open pages in contexts of their own, e.g. `open_page(color_scheme="dark", locale="zh-CN")`.
+    """Opens pages in contexts of their own, e.g. `open_one(color_scheme="dark", locale="zh-CN")`.
 
-    The test fails on any console error, script error, or request to another host than ours.
+    Any console error, script error, or request to another host than that of `base_url` is noted.
     """
     contexts = []
-    own_host = urlsplit(live_server.url).netloc
-
-    def note_request(url: str) -> None:
-        parts = urlsplit(url)
-        if parts.scheme in {"http", "https", "ws", "wss"} and parts.netloc != own_host:
-            page_faults.append(f"request to another host: {url}")
+    own_host = urlsplit(base_url).netloc
 
     def open_one(**options: Any) -> Page:
         context = browser.new_context(
-            **{
-                "base_url": live_server.url,
-                "locale": "en-US",
-                "reduced_motion": "reduce",
-                **options,
-            }
+            **{"base_url": base_url, "locale": "en-US", "reduced_motion": "reduce", **options}
         )
         contexts.append(context)
-        page = context.new_page()
-        page.on("request", lambda request: note_request(request.url))
-        page.on("pageerror", lambda error: page_faults.append(f"script error: {error}"))
-        page.on(
-            "console",
-            lambda message: (
-                page_faults.append(f"console error: {message.text} ({page.url})")
-                if message.type == "error"
-                else None
-            ),
-        )
-        return page
+        context.on("page", lambda page: _watch(page, own_host, faults))
+        return context.new_page()
 
     yield open_one
     for context in contexts:
         context.close()
-    if page_faults:
-        pytest.fail("The pages misbehaved:\n  " + "\n  ".join(page_faults), pytrace=False)
+
+
+def _watch(page: Page, own_host: str, faults: list[str]) -> None:
+    """Note what goes wrong on this page."""
+
+    def note_request(url: str) -> None:
+        parts = urlsplit(url)
+        if parts.scheme in {"http", "https", "ws", "wss"} and parts.netloc != own_host:
+            faults.append(f"request to another host: {url}")
+
+    def note_console(message: ConsoleMessage) -> None:
+        if message.type == "error":
+            faults.append(f"console error: {message.text} ({page.url})")
+
+    page.on("request", lambda request: note_request(request.url))
+    page.on("pageerror", lambda error: faults.append(f"script error: {error} ({page.url})"))
+    page.on("console", note_console)
+
+
+def fail_on(faults: list[str]) -> None:
+    """Fail when anything was noted."""
+    if faults:
+        pytest.fail("The pages misbehaved:\n  " + "\n  ".join(faults), pytrace=False)
+
+
+@pytest.fixture
+def open_page(
+    browser: Browser, live_server: Any, page_faults: list[str]
+) -> Iterator[Callable[..., Page]]:
+    """Open pages, each in a context of its own; the test fails on any fault of theirs."""
+    with watched_pages(browser, live_server.url, page_faults) as open_one:
+        yield open_one
+    fail_on(page_faults)
 
 
 @pytest.fixture

@@ -1,18 +1,22 @@
 """Every page on the demo's data, in a real browser: light and dark, English and Chinese."""
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterator
-from functools import partial
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from django.core.management import call_command
+from django.test import override_settings
 from django.urls import URLPattern, URLResolver, get_resolver, resolve, reverse
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Browser, Page, Response, expect
+from pytest_django import DjangoDbBlocker
+from pytest_django.live_server_helper import LiveServer
 
+from tests.browser import fail_on, watched_pages
 from tests.builders import organisation
+from tests.database_copy import on_a_copy_of_the_database
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.browser]
+pytestmark = [pytest.mark.django_db, pytest.mark.browser]
 
 DEMO = "/projects/demo-moe-10b/"
 
@@ -60,10 +64,43 @@ ALIKE = (
 LOOKED_AT_OF_ALIKE = 3
 
 
-@pytest.fixture
-def demo(transactional_db: None) -> None:
-    organisation()  # an earlier test's flush took the one that set-up made
-    call_command("demo", one_process=True, verbosity=0)
+# Nothing is asked for any more, and every chart is drawn.
+SETTLED = """() => document.readyState === "complete"
+    && !document.querySelector(".htmx-request")
+    && [...document.querySelectorAll("[data-chart]")].every(
+        place => place.dataset.drawn || !document.getElementById(place.dataset.chart))"""
+LOOKS = (
+    pytest.param({"color_scheme": "light", "locale": "en-US"}, id="light-english"),
+    pytest.param({"color_scheme": "dark", "locale": "zh-CN"}, id="dark-chinese"),
+)
+CHARTS = ("#burn-down", "#energy-chart", "#carbon-chart")
+
+
+@pytest.fixture(scope="module")
+def demo_url(
+    django_db_setup: None,
+    django_db_blocker: DjangoDbBlocker,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[str]:
+    """The address of a server with the demo's data, which the tests here only read."""
+    folder = tmp_path_factory.mktemp("demo")
+    with (
+        django_db_blocker.unblock(),
+        on_a_copy_of_the_database("demo"),
+        override_settings(
+            DATA_DIR=folder, LAKE_URL=str(folder / "lake"), ALLOWED_HOSTS=["localhost"]
+        ),
+    ):
+        organisation()
+        call_command("demo", one_process=True, verbosity=0)
+        server = LiveServer("localhost")
+        yield server.url
+        server.stop()
+
+
+@pytest.fixture(autouse=True)
+def _data_dir(demo_url: str) -> None:
+    """The data folder is the demo's, for all tests here."""
 
 
 def sign_in(page: Page) -> None:
@@ -94,64 +131,93 @@ def plain_pages() -> list[str]:
     ]
 
 
-def linked_pages(page: Page) -> list[str]:
-    """Addresses on our own host that the open page links to, without the query; no downloads."""
-    links = page.eval_on_selector_all(
-        "a[href]:not([download])", "all => all.map(a => a.getAttribute('href'))"
-    )
-    return [link.partition("?")[0].partition("#")[0] for link in links if link.startswith("/")]
+class Route:
+    """The addresses still to visit: every plain page, then every page that those link to."""
 
+    def __init__(self, base_url: str) -> None:
+        self.visited: set[str] = set()
+        self._base_url = base_url
+        self._of_a_kind: Counter[str] = Counter()
+        self._waiting = deque([*plain_pages(), DEMO])
 
-def visit_everything(page: Page, look: Callable[[Page, str], None]) -> set[str]:
-    """Open every plain page, then every page that those link to."""
-    seen: set[str] = set()
-    of_a_kind: Counter[str] = Counter()
-    waiting = [*plain_pages(), DEMO]
-    while waiting:
-        address = waiting.pop(0)
-        if address in seen or address.startswith(("/api/", "/static/")):
-            continue
-        name = resolve(address).url_name
-        of_a_kind[name] += 1
-        if name in NOT_PAGES or (name in ALIKE and of_a_kind[name] > LOOKED_AT_OF_ALIKE):
-            continue
-        seen.add(address)
-        response = page.goto(address)
-        assert response is not None
+    def add_links_of(self, page: Page) -> None:
+        """Add the addresses on our own host that the open page links to; no downloads."""
+        links = page.eval_on_selector_all(
+            "a[href]:not([download])", "all => all.map(a => a.getAttribute('href'))"
+        )
+        self._waiting += [
+            link.partition("?")[0].partition("#")[0] for link in links if link.startswith("/")
+        ]
+
+    def next(self) -> str | None:
+        """The next address worth a visit."""
+        while self._waiting:
+            address = self._waiting.popleft()
+            if address not in self.visited and self._is_worth_it(address):
+                self.visited.add(address)
+                return address
+        return None
+
+    def _is_worth_it(self, address: str) -> bool:
+        if address.startswith(("/api/", "/static/")):
+            return False
+        name = str(resolve(address).url_name)
+        self._of_a_kind[name] += 1
+        enough = name in ALIKE and self._of_a_kind[name] > LOOKED_AT_OF_ALIKE
+        return name not in NOT_PAGES and not enough
+
+    def open_next(self, tab: Page, meanwhile: Callable[[], None]) -> bool:
+        """Open the next address in the tab, do something while the server answers; say if any."""
+        address = self.next()
+        if address is None:
+            meanwhile()
+            return False
+        with tab.expect_navigation(wait_until="commit") as loading:
+            tab.evaluate("url => { location.assign(url); }", self._base_url + address)
+            meanwhile()
+        response: Response = loading.value
         assert response.status == 200, f"{address} answered {response.status}"
-        if "text/html" not in response.headers.get("content-type", ""):
-            continue
-        look(page, address)
-        waiting += linked_pages(page)
-    return seen
+        assert "text/html" in response.headers.get("content-type", ""), f"{address} is no page"
+        return True
 
 
-LOOKS = (
-    {"color_scheme": "light", "locale": "en-US"},
-    {"color_scheme": "dark", "locale": "zh-CN"},
-)
-CHARTS = ("#burn-down", "#energy-chart", "#carbon-chart")
+def walk(tabs: tuple[Page, Page], route: Route, look: Callable[[Page], None]) -> None:
+    """Look at every page; while one tab is looked at, the next page loads in the other."""
+    front, back = tabs
+    is_open = route.open_next(front, lambda: None)
+    while is_open:
+        front.wait_for_function(SETTLED)
+        route.add_links_of(front)
+        is_open = route.open_next(back, lambda: look(front))  # noqa: B023
+        front, back = back, front
 
 
+@pytest.mark.parametrize("look_of", LOOKS)
 def test_every_page_is_clean_accessible_and_keeps_to_itself(
-    demo: None, open_page: Callable[..., Page], subtests: pytest.Subtests
+    look_of: dict[str, str],
+    demo_url: str,
+    browser: Browser,
+    page_faults: list[str],
+    subtests: pytest.Subtests,
 ) -> None:
-    """No console error, no foreign request (the fixture fails on both), no axe violation."""
-    for look_of in LOOKS:
-        page = open_page(**look_of)
-        sign_in(page)
-        seen = visit_everything(page, partial(assert_accessible, subtests))
-        assert {"/", DEMO, f"{DEMO}plan/"} <= seen
-        assert len(seen) > 12
+    """No console error, no foreign request, no axe violation."""
+    with watched_pages(browser, demo_url, page_faults) as open_page:
+        front = open_page(**look_of)
+        sign_in(front)
+        route = Route(demo_url)
+        walk((front, front.context.new_page()), route, lambda page: check(page, subtests))
+    assert {"/", DEMO, f"{DEMO}plan/"} <= route.visited
+    assert len(route.visited) > 12
+    fail_on(page_faults)
 
 
-def assert_accessible(subtests: pytest.Subtests, page: Page, address: str) -> None:
-    page.wait_for_load_state("networkidle")
+def check(page: Page, subtests: pytest.Subtests) -> None:
+    address = page.url
     with subtests.test(address=address):
         results = Axe().run(page)
         assert results.violations_count == 0, results.generate_report()
         assert page.locator(".synthetic-banner").is_visible() or not is_in_frame(page)
-        if address == DEMO:
+        if address.endswith(DEMO):
             for chart in CHARTS:
                 expect(page.locator(f"{chart} .main-svg").first).to_be_visible()
 
@@ -159,27 +225,3 @@ def assert_accessible(subtests: pytest.Subtests, page: Page, address: str) -> No
 def is_in_frame(page: Page) -> bool:
     """Whether the page stands in the frame of somebody who is signed in."""
     return page.locator(".sidebar").count() > 0
-
-
-def test_the_theme_and_the_language_are_kept_for_the_next_page(page: Page) -> None:
-    page.goto(reverse("login"))
-    page.get_by_role("button", name="Dark").click()
-    page.get_by_role("button", name="中文").click()
-    page.goto(reverse("password_reset"))
-    expect(page.locator("html")).to_have_attribute("data-theme", "dark")
-    expect(page.locator("html")).to_have_attribute("lang", "zh-hans")
-
-
-def test_inline_script_without_a_nonce_does_not_run(page: Page, page_faults: list[str]) -> None:
-    """The content security policy is in force, with Plotly and htmx working beside it."""
-    page.goto(reverse("login"))
-    page.evaluate(
-        """() => {
-            const script = document.createElement('script');
-            script.textContent = 'window.wasInjected = true';
-            document.head.append(script);
-        }"""
-    )
-    assert page.evaluate("window.wasInjected") is None
-    assert any("Content Security Policy" in fault for fault in page_faults)
-    page_faults.clear()
