@@ -1,112 +1,25 @@
 """Why a cost, its energy and its emissions differ from plan: one cause after the other, exactly."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass
 from decimal import Decimal
-from enum import StrEnum
 from fractions import Fraction
 from typing import Final
 
-from formulae.money import divide, exact_sum
-from formulae.time_ledger import Bucket
-from formulae.units import EXACT, G_PER_KG, MONEY_LIMIT, QuantityError
+from formulae.drivers import AVAILABILITY, Cause, Drivers, Exact, stored, sum_known
+from formulae.money import exact_sum
+from formulae.units import EXACT, G_PER_KG
 
-Exact = Decimal | Fraction | int
-Step = tuple["Cause", Fraction | None]
+__all__ = ["Cause", "CauseAmount", "Drivers", "variance_by_cause"]
 
-
-class Cause(StrEnum):
-    """What moved a figure, in the order in which the plan's drivers become the actual ones."""
-
-    VOLUME = "volume"
-    EFFICIENCY = "efficiency"
-    DOWN = "down"
-    RESTART = "restart"
-    REWORK = "rework"
-    CHECKPOINT = "checkpoint"
-    DATA_STALL = "data_stall"
-    STRAGGLER = "straggler"
-    IDLE = "idle"
-    UNKNOWN_TIME = "unknown_time"
-    EXPERIMENTS = "experiments"
-    PRICE = "price"
-    POWER = "power"
-    HOST_FACTOR = "host_factor"
-    PUE = "pue"
-    CARBON_INTENSITY = "carbon_intensity"
-    STORAGE = "storage"
-    TRANSFER = "transfer"
-    OTHER_CHARGES = "other_charges"
-    CURRENCY = "currency"
-    UNEXPLAINED = "unexplained"
+Step = tuple[Cause, Fraction | None]
 
 
-# Slow steps are no bucket here: they are a lower MFU. What is productive is not lost.
-CAUSE_OF_BUCKET: Final = {
-    Bucket.DOWN: Cause.DOWN,
-    Bucket.STARTUP: Cause.RESTART,
-    Bucket.REWORK: Cause.REWORK,
-    Bucket.CHECKPOINT: Cause.CHECKPOINT,
-    Bucket.DATA_STALL: Cause.DATA_STALL,
-    Bucket.STRAGGLER: Cause.STRAGGLER,
-    Bucket.IDLE: Cause.IDLE,
-    Bucket.UNKNOWN: Cause.UNKNOWN_TIME,
-}
-AVAILABILITY: Final = tuple(CAUSE_OF_BUCKET.values())
 _AROUND: Final = (Cause.STORAGE, Cause.TRANSFER, Cause.OTHER_CHARGES, Cause.CURRENCY)
 _HOURS: Final = frozenset({Cause.VOLUME, Cause.EFFICIENCY, *AVAILABILITY, Cause.EXPERIMENTS})
 _MONEY: Final = frozenset({*_HOURS, Cause.PRICE, *_AROUND})
 _ENERGY: Final = frozenset({*_HOURS, Cause.POWER, Cause.HOST_FACTOR, Cause.PUE})
 _CARBON: Final = frozenset({*_ENERGY, Cause.CARBON_INTENSITY})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Drivers:
-    """What a cost, its energy and its emissions are made of; None is not known.
-
-    Planned drivers are those of the budget for the work that was done. `main_h` and `other_h` are
-    accelerator-hours of the main run and of everything else. `lost_h` holds hours of the main run
-    by availability cause; what of `main_h` is neither productive nor lost is unknown time in
-    actuals, and an allowance in a plan: it is set against what was lost beyond the plan's own
-    `lost_h`, in proportion. `currency_cost` is what exchange rates that moved have added,
-    the other amounts being at the plan's rates. The rates serve a plan that has no hours yet.
-    """
-
-    tokens: Exact | None = None
-    flop_per_token: Exact | None = None
-    productive_h: Exact | None = None
-    lost_h: Mapping[Cause, Exact] = field(default_factory=dict)
-    main_h: Exact | None = None
-    other_h: Exact | None = None
-    accelerator_h: Exact | None = None
-    accelerator_cost: Exact | None = None
-    other_compute_cost: Exact | None = 0
-    storage_cost: Exact | None = 0
-    transfer_cost: Exact | None = 0
-    other_cost: Exact | None = 0
-    currency_cost: Exact | None = 0
-    accelerator_kwh: Exact | None = None
-    it_kwh: Exact | None = None
-    facility_kwh: Exact | None = None
-    kgco2e: Exact | None = None
-    price_per_accelerator_h: Exact | None = None
-    accelerator_kw: Exact | None = None
-    host_factor: Exact | None = None
-    pue: Exact | None = None
-    g_per_kwh: Exact | None = None
-
-    @property
-    def cost(self) -> Decimal | None:
-        """All amounts together, to 18 decimals; None where one is not known."""
-        parts = (self.accelerator_cost, self.other_compute_cost, *_around(self))
-        return _quantised(_sum(parts))
-
-    @property
-    def hours(self) -> Fraction | None:
-        """All accelerator-hours: as given, else those of the main run and the others."""
-        if self.accelerator_h is not None:
-            return Fraction(self.accelerator_h)
-        return _sum((self.main_h, self.other_h))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,9 +53,6 @@ def variance_by_cause(planned: Drivers, actual: Drivers) -> tuple[CauseAmount, .
         Every cause once, in the order of Cause; amounts sum to actual less planned wherever both
         totals are known, and all are None where one is not.
 
-    Raises:
-        QuantityError: hours below 0, or more productive and lost hours than the main run has.
-
     Source: own rule; one factor at a time as in cost variance analysis (Horngren, Datar and Rajan,
     Cost Accounting, 15th edition 2015, chapters 7 and 8).
 
@@ -157,8 +67,6 @@ def variance_by_cause(planned: Drivers, actual: Drivers) -> tuple[CauseAmount, .
     down 1.33
     price 7.00
     """
-    for drivers in (planned, actual):
-        _check(drivers)
     hours = _hour_steps(planned, actual)
     money = _explained((planned.cost, actual.cost), _money_steps(planned, actual, hours), _MONEY)
     kwh_steps = _kwh_steps(planned, actual, hours)
@@ -172,26 +80,6 @@ def variance_by_cause(planned: Drivers, actual: Drivers) -> tuple[CauseAmount, .
         )
         for cause in Cause
     )
-
-
-def _check(drivers: Drivers) -> None:
-    """Refuse hours that cannot be."""
-    given = (drivers.productive_h, drivers.main_h, drivers.other_h, drivers.accelerator_h)
-    if any(hours is not None and hours < 0 for hours in (*given, *drivers.lost_h.values())):
-        raise QuantityError("hours must be at least 0")
-    if not drivers.lost_h.keys() <= set(AVAILABILITY):
-        raise QuantityError(f"lost hours are of {', '.join(AVAILABILITY)}")
-    left = _left_over(drivers)
-    if left is not None and left < 0:
-        raise QuantityError(f"the main run has {-left} h less than its parts together")
-
-
-def _left_over(drivers: Drivers) -> Fraction | None:
-    """Hours of the main run that are neither productive nor lost to something."""
-    if drivers.main_h is None or drivers.productive_h is None:
-        return None
-    lost = sum((Fraction(hours) for hours in drivers.lost_h.values()), Fraction(0))
-    return Fraction(drivers.main_h) - Fraction(drivers.productive_h) - lost
 
 
 def _hour_steps(planned: Drivers, actual: Drivers) -> list[Step]:
@@ -214,6 +102,9 @@ def _hour_steps(planned: Drivers, actual: Drivers) -> list[Step]:
         if more_h is not None:
             main += more_h
         steps.append((cause, None if more_h is None else main + other))
+    if actual.productive_h is None and actual.main_h is not None:
+        main = Fraction(actual.main_h)
+        steps.append((Cause.UNEXPLAINED, main + other))
     is_told = actual.other_h is not None
     if actual.other_h is not None:
         other = Fraction(actual.other_h)
@@ -224,6 +115,8 @@ def _hour_steps(planned: Drivers, actual: Drivers) -> list[Step]:
 def _work_ratio(planned: Drivers, actual: Drivers) -> Fraction | None:
     """Work done over work budgeted: FLOP where both know them, else tokens."""
     tokens = _ratio(actual.tokens, planned.tokens)
+    if actual.tokens is not None and actual.tokens == planned.tokens:
+        tokens = Fraction(1)  # none of none, too
     flop = _ratio(actual.flop_per_token, planned.flop_per_token)
     if tokens is None:
         return None
@@ -240,23 +133,36 @@ def _growth(planned: Drivers, actual: Drivers) -> Fraction | None:
 
 
 def _more_lost(planned: Drivers, actual: Drivers) -> list[Step]:
-    """By availability cause, the hours lost beyond what the plan allows for the useful hours."""
-    rest, allowance = _left_over(actual), _left_over(planned)
-    if rest is None or allowance is None or planned.productive_h is None:
+    """By availability cause, the hours lost beyond what the plan allows for the useful hours.
+
+    Where useful hours are not known, only the causes that actuals name are told.
+    """
+    rest, allowance = actual.left_over_h, planned.left_over_h
+    if allowance is None:
         return [(cause, None) for cause in AVAILABILITY]
-    lost = {cause: Fraction(actual.lost_h.get(cause, 0)) for cause in AVAILABILITY}
-    lost[Cause.UNKNOWN_TIME] += rest
-    scale = _ratio(actual.productive_h, planned.productive_h) or Fraction(0)
-    beyond = {
-        cause: lost[cause] - Fraction(planned.lost_h.get(cause, 0)) * scale
-        for cause in AVAILABILITY
-    }
+    lost = {cause: Fraction(hours) for cause, hours in actual.lost_h.items()}
+    scale = _work_ratio(planned, actual)
+    if rest is not None:
+        lost = {cause: lost.get(cause, Fraction(0)) for cause in AVAILABILITY}
+        lost[Cause.UNKNOWN_TIME] += rest
+        scale = _ratio(actual.productive_h, planned.productive_h) or Fraction(0)
+    scale = Fraction(1) if scale is None else scale
+    beyond = {cause: lost[cause] - scale * _named(planned, cause) for cause in lost}
     over = sum((max(Fraction(0), hours) for hours in beyond.values()), Fraction(0))
     steps: list[Step] = []
-    for cause, more_h in beyond.items():
-        share = max(Fraction(0), more_h) / over if over else Fraction(cause is Cause.DOWN)
-        steps.append((cause, more_h - allowance * scale * share))
+    for cause in AVAILABILITY:
+        more_h = beyond.get(cause)
+        if more_h is not None:
+            spared = Fraction(cause is Cause.DOWN and rest is not None)
+            share = max(Fraction(0), more_h) / over if over else spared
+            more_h -= allowance * scale * share
+        steps.append((cause, more_h))
     return steps
+
+
+def _named(planned: Drivers, cause: Cause) -> Fraction:
+    """The hours that a plan says a cause takes."""
+    return Fraction(planned.lost_h.get(cause, 0))
 
 
 def _money_steps(planned: Drivers, actual: Drivers, hours: Iterable[Step]) -> list[Step]:
@@ -264,7 +170,7 @@ def _money_steps(planned: Drivers, actual: Drivers, hours: Iterable[Step]) -> li
     price = _ratio(planned.accelerator_cost, planned.hours)
     if price is None:
         price = _exact(planned.price_per_accelerator_h)
-    computed, around = _exact(planned.other_compute_cost), _sum(_around(planned))
+    computed, around = _exact(planned.other_compute_cost), sum_known(planned.around)
     if computed is None or around is None:
         return []
     steps: list[Step] = []
@@ -278,13 +184,13 @@ def _money_steps(planned: Drivers, actual: Drivers, hours: Iterable[Step]) -> li
     if cost is not None:
         computed = _exact(actual.other_compute_cost) or Fraction(0)
         steps.append((Cause.UNEXPLAINED, cost + computed + around))
-    compute = _sum((actual.accelerator_cost, actual.other_compute_cost))
-    parts = [_exact(part) for part in _around(planned)]
-    priced = _sum((compute, *parts))
+    compute = sum_known((actual.accelerator_cost, actual.other_compute_cost))
+    parts = [_exact(part) for part in planned.around]
+    priced = sum_known((compute, *parts))
     steps.append((Cause.PRICE if is_priced else Cause.UNEXPLAINED, priced))
-    for place, (cause, part) in enumerate(zip(_AROUND, _around(actual), strict=True)):
+    for place, (cause, part) in enumerate(zip(_AROUND, actual.around, strict=True)):
         parts[place] = _exact(part)
-        steps.append((cause, _sum((compute, *parts))))
+        steps.append((cause, sum_known((compute, *parts))))
     return steps
 
 
@@ -324,7 +230,7 @@ def _explained(
     ends: tuple[Exact | None, Exact | None], steps: Iterable[Step], bears: frozenset[Cause]
 ) -> dict[Cause, Decimal | None]:
     """The difference that each step makes; what the steps leave open is unexplained."""
-    planned, actual = (_quantised(_exact(end)) for end in ends)
+    planned, actual = (stored(_exact(end)) for end in ends)
     if planned is None or actual is None:
         return dict.fromkeys(Cause)
     found: dict[Cause, Decimal | None] = {
@@ -332,7 +238,7 @@ def _explained(
     }
     reached = planned
     for cause, exact_level in [*steps, (Cause.UNEXPLAINED, Fraction(actual))]:
-        level = _quantised(exact_level)
+        level = stored(exact_level)
         if level is not None:
             step = EXACT.subtract(level, reached)
             found[cause] = exact_sum((found[cause] or Decimal(0), step))
@@ -340,28 +246,8 @@ def _explained(
     return found
 
 
-def _around(drivers: Drivers) -> tuple[Exact | None, ...]:
-    """What is charged beside compute, in the order of _AROUND."""
-    return (
-        drivers.storage_cost,
-        drivers.transfer_cost,
-        drivers.other_cost,
-        drivers.currency_cost,
-    )
-
-
 def _exact(value: Exact | None) -> Fraction | None:
     return None if value is None else Fraction(value)
-
-
-def _sum(parts: Iterable[Exact | None]) -> Fraction | None:
-    """The exact sum; None where a part is not known."""
-    total = Fraction(0)
-    for part in parts:
-        if part is None:
-            return None
-        total += Fraction(part)
-    return total
 
 
 def _product(*factors: Fraction | None) -> Fraction | None:
@@ -379,10 +265,3 @@ def _ratio(over: Exact | None, under: Exact | None, times: int = 1) -> Fraction 
     if over is None or not under:
         return None
     return Fraction(over) / Fraction(under) * times
-
-
-def _quantised(value: Fraction | None) -> Decimal | None:
-    """The nearest number of 18 decimals; None where it is too large to be stored."""
-    if value is None or abs(value) >= MONEY_LIMIT:
-        return None
-    return divide(Decimal(value.numerator), Decimal(value.denominator))

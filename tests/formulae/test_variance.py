@@ -10,15 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from formulae.drivers import AVAILABILITY, Exact
 from formulae.units import QuantityError
-from formulae.variance import (
-    AVAILABILITY,
-    Cause,
-    CauseAmount,
-    Drivers,
-    Exact,
-    variance_by_cause,
-)
+from formulae.variance import Cause, CauseAmount, Drivers, variance_by_cause
 
 # 256 GPUs at $2.50 an hour, 0.65 kW each, host factor 1, PUE 1.2, 400 g/kWh.
 PRICE, KW, PUE, G_PER_KWH = Decimal("2.50"), Decimal("0.65"), Decimal("1.2"), 400
@@ -245,6 +239,16 @@ def test_without_tokens_more_work_and_slower_work_are_not_told_apart() -> None:
     assert found[Cause.DOWN].cost == 0
 
 
+def test_what_events_tell_is_told_where_useful_hours_are_not() -> None:
+    planned = p0(1000, productive_h=950)
+    actual = p0(1100, productive_h=None, lost_h={Cause.DOWN: 80})
+    found = by_cause(planned, replace(actual, tokens=None))
+    assert found[Cause.DOWN].cost == 75  # 30 h beyond the 50 h that the plan allows
+    assert found[Cause.REWORK].cost is None
+    assert found[Cause.UNEXPLAINED].cost == 175
+    assert found[Cause.EXPERIMENTS].cost == 0
+
+
 def test_with_bills_alone_the_price_is_told_and_the_hours_are_not() -> None:
     bills = Drivers(accelerator_h=1100, accelerator_cost=2860)
     found = by_cause(p0(1000), bills)
@@ -284,4 +288,4 @@ def test_a_total_that_is_not_known_has_no_causes() -> None:
 )
 def test_hours_that_cannot_be_are_refused(changes: dict[str, Any]) -> None:
     with pytest.raises(QuantityError, match=r"hours|parts"):
-        variance_by_cause(p0(1000), replace(p0(1000), **changes))
+        replace(p0(1000), **changes)
