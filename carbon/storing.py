@@ -117,7 +117,7 @@ def store(
     rows = len(columns["sender_id"])
     if not rows:
         return Stored(new_by_sender={}, contradicting=np.zeros(0, dtype=np.int64))
-    order = np.lexsort([columns[name] for name in reversed(list(table.keys))])
+    order = _ordered(table, columns)
     first, contradicting = _first_of_each(table, columns, order)
     received = (
         np.full(rows, microsecond_of(received_at))
@@ -179,6 +179,12 @@ def _merged(
             contradicting = _contradicting(cursor, table)
         cursor.execute(f"DROP TABLE {_INCOMING}")
     return new, contradicting
+
+
+def _ordered(table: Table, columns: Columns) -> Ints:
+    """The rows in the order of their keys, those of one key as they came."""
+    keys = [columns[name] for name in reversed(list(table.keys))]
+    return np.lexsort([one for one in keys if (one != one[0]).any()] or keys[:1])
 
 
 def _first_of_each(table: Table, columns: Columns, order: Ints) -> tuple[Ints, Ints]:

@@ -1,6 +1,6 @@
-"""PostgreSQL's binary values from and to numpy columns; opens no connection."""
+"""PostgreSQL's forms of values from and to numpy columns; opens no connection."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 from uuid import UUID
 
@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 _HEADER: Final = b"PGCOPY\n\xff\r\n\0" + bytes(8)
 _TRAILER: Final = b"\xff\xff"
+_ROWS_AT_ONCE: Final = 32_768  # the server takes in some while the next are made
 # PostgreSQL counts microseconds from 2000-01-01, we count them from 1970-01-01.
 _EPOCH_SHIFT_MICROSECOND: Final = 946_684_800_000_000
 _WIDTHS: Final = {
@@ -36,7 +37,14 @@ def _width(kind: str, values: object) -> str:
     return f"V{len(values.encode())}" if isinstance(values, str) else _WIDTHS[kind]
 
 
-def encode(columns: Sequence[tuple[str, Column | UUID | int | str]], *, rows: int) -> bytes:
+def listed(values: Iterable[int]) -> str:
+    """An array as its text, for `%s::bigint[]`: a list would be quoted one by one."""
+    return "{" + ",".join(map(str, values)) + "}"
+
+
+def _pieces(
+    columns: Sequence[tuple[str, Column | UUID | int | str]], *, rows: int
+) -> Iterator[bytes]:
     """Rows for COPY FROM STDIN (FORMAT BINARY): (kind, values) by column, constants allowed.
 
     One row: the count of fields, then length and value of each.
@@ -44,18 +52,25 @@ def encode(columns: Sequence[tuple[str, Column | UUID | int | str]], *, rows: in
     fields: list[tuple[str, str]] = [("fields", ">i2")]
     for position, (kind, values) in enumerate(columns):
         fields += [(f"length{position}", ">i4"), (f"value{position}", _width(kind, values))]
-    table = np.zeros(rows, dtype=np.dtype(fields))
+    table = np.zeros(min(rows, _ROWS_AT_ONCE), dtype=np.dtype(fields))
     table["fields"] = len(columns)
-    for position, (kind, values) in enumerate(columns):
+    for position, (_kind, values) in enumerate(columns):
         table[f"length{position}"] = table.dtype[f"value{position}"].itemsize
         if isinstance(values, UUID | str):
             constant = values.bytes if isinstance(values, UUID) else values.encode()
             table[f"value{position}"] = np.void(constant)
-        elif kind == "timestamptz":
-            table[f"value{position}"] = values - _EPOCH_SHIFT_MICROSECOND
-        else:
+        elif isinstance(values, int):
             table[f"value{position}"] = values
-    return _HEADER + table.tobytes() + _TRAILER
+    yield _HEADER
+    for first in range(0, rows, _ROWS_AT_ONCE):
+        piece = table[: rows - first]
+        for position, (kind, values) in enumerate(columns):
+            if isinstance(values, np.ndarray):
+                shift = _EPOCH_SHIFT_MICROSECOND if kind == "timestamptz" else 0
+                part = values[first : first + len(piece)]
+                piece[f"value{position}"] = part - shift if shift else part
+        yield piece.tobytes()
+    yield _TRAILER
 
 
 def write(
@@ -68,7 +83,8 @@ def write(
     """COPY columns into `target` (our own table name)."""
     names = ", ".join(f'"{name}"' for name in columns)
     with cursor.copy(f"COPY {target} ({names}) FROM STDIN (FORMAT BINARY)") as copy:
-        copy.write(encode(list(columns.values()), rows=rows))
+        for piece in _pieces(list(columns.values()), rows=rows):
+            copy.write(piece)
 
 
 def read(
