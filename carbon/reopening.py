@@ -6,6 +6,7 @@ from typing import Any, Final
 import numpy as np
 from django.db import connection
 
+from carbon.adapters.binary_rows import listed
 from carbon.attribution import instant_of, microsecond_of
 from carbon.booked_rows import Round
 from carbon.intake import LONGEST_MICROSECOND
@@ -32,7 +33,7 @@ BESIDE: Final = (
 )
 NEWEST: Final = (
     "SELECT device_id, (use->>'energy_at')::bigint FROM carbon_devicenow "
-    "WHERE device_id = ANY(%s) AND use ? 'energy_at'"
+    "WHERE device_id = ANY(%s::bigint[]) AND use ? 'energy_at'"
 )
 
 
@@ -93,7 +94,7 @@ def _beside(device: Ints, low: Ints, high: Ints) -> tuple[Ints, Ints]:
     """The readings before and after each span; the span's own ends where there is none near."""
     before, after = low.copy(), high.copy()
     with connection.cursor() as cursor:
-        cursor.execute(NEWEST, [device.tolist()])
+        cursor.execute(NEWEST, [listed(device.tolist())])
         newest: dict[int, int] = dict(cursor.fetchall())
         known = np.array([newest.get(one, NOWHERE) for one in device.tolist()], dtype=np.int64)
         in_order = known < low

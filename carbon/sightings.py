@@ -11,6 +11,7 @@ from typing import Final
 from django.db import connection
 from django.utils.translation import gettext as _
 
+from carbon.adapters.binary_rows import listed
 from carbon.attribution import instant_of, microsecond_of
 from carbon.booked_rows import Round
 from carbon.models import DeviceNow, JobSighting
@@ -29,11 +30,18 @@ from runs.services import assign_devices, end_assignments
 JOB_GAP: Final = timedelta(minutes=15)  # unseen for longer: another life of the job
 GAP_MICROSECOND: Final = JOB_GAP // timedelta(microseconds=1)
 FOR_EVER: Final = datetime.max.replace(tzinfo=UTC)
+KNOWN: Final = (
+    "SELECT id, device_id, kind, job, run_name, (extract(epoch FROM first_at) * 1000000)::bigint, "
+    "(extract(epoch FROM last_at) * 1000000)::bigint FROM carbon_jobsighting "
+    "WHERE device_id = ANY(%s::bigint[]) AND last_at >= %s AND first_at <= %s"
+)
 EXTEND: Final = (
-    "UPDATE carbon_jobsighting AS sighting SET first_at = least(sighting.first_at, seen.first_at), "
-    "last_at = greatest(sighting.last_at, seen.last_at), "
+    "UPDATE carbon_jobsighting AS sighting SET first_at = least(sighting.first_at, "
+    "timestamptz 'epoch' + seen.first_at * interval '1 microsecond'), "
+    "last_at = greatest(sighting.last_at, "
+    "timestamptz 'epoch' + seen.last_at * interval '1 microsecond'), "
     "run_name = coalesce(nullif(seen.run_name, ''), sighting.run_name) "
-    "FROM unnest(%s::bigint[], %s::timestamptz[], %s::timestamptz[], %s::text[]) "
+    "FROM unnest(%s::bigint[], %s::bigint[], %s::bigint[], %s::text[]) "
     "AS seen(id, first_at, last_at, run_name) WHERE sighting.id = seen.id"
 )
 
@@ -78,9 +86,9 @@ def note_jobs(site: SiteRecord, round_: Round, *, now: datetime) -> None:
         cursor.execute(
             EXTEND,
             [
-                [one.sighting_id for one in old],
-                [instant_of(one.first) for one in old],
-                [instant_of(one.last) for one in old],
+                listed(one.sighting_id for one in old if one.sighting_id is not None),
+                listed(one.first for one in old),
+                listed(one.last for one in old),
                 [one.run_name for one in old],
             ],
         )
@@ -106,19 +114,23 @@ def _seen(round_: Round) -> dict[Key, list[_Seen]]:
 def _join_known(seen: Mapping[Key, Sequence[_Seen]]) -> None:
     """Note which sightings go on from a stored one."""
     spans = [one for of_job in seen.values() for one in of_job]
-    stored = JobSighting.objects.filter(
-        device_id__in={device for device, _kind, _job in seen},
-        last_at__gte=instant_of(min(one.first for one in spans) - GAP_MICROSECOND),
-        first_at__lte=instant_of(max(one.last for one in spans) + GAP_MICROSECOND),
-    )
-    for row in stored:
-        first, last = microsecond_of(row.first_at), microsecond_of(row.last_at)
-        for one in seen.get((row.device_id, row.kind, row.job), ()):
+    with connection.cursor() as cursor:
+        cursor.execute(
+            KNOWN,
+            [
+                listed({device for device, _kind, _job in seen}),
+                instant_of(min(one.first for one in spans) - GAP_MICROSECOND),
+                instant_of(max(one.last for one in spans) + GAP_MICROSECOND),
+            ],
+        )
+        stored = cursor.fetchall()
+    for sighting_id, device, kind, job, run_name, first, last in stored:
+        for one in seen.get((device, kind, job), ()):
             near = one.first - last <= GAP_MICROSECOND and first - one.last <= GAP_MICROSECOND
             if near and one.sighting_id is None:
-                one.sighting_id = row.pk
+                one.sighting_id = sighting_id
                 one.first, one.last = min(one.first, first), max(one.last, last)
-                one.run_name = one.run_name or row.run_name
+                one.run_name = one.run_name or run_name
 
 
 def _assign_named(site: SiteRecord, seen: Mapping[Key, Sequence[_Seen]], *, now: datetime) -> None:
