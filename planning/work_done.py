@@ -65,7 +65,7 @@ def work_done(project: Project, plan: PlanRecord | None, *, as_of: datetime) -> 
     lines: dict[str, Mapping[date, LineProgress]] = {}
     tokens: dict[date, int] = {}
     planned: int | None = None
-    for key, some in _by_line(runs).items():
+    for key, some in runs_by_line(runs).items():
         line_planned = _planned_tokens(key, some, plan)
         counted = _tokens_by_day(some, days)
         if key == MAIN_RUN:
@@ -92,7 +92,7 @@ def work_done(project: Project, plan: PlanRecord | None, *, as_of: datetime) -> 
     )
 
 
-def _by_line(runs: Iterable[RunRecord]) -> dict[str, list[RunRecord]]:
+def runs_by_line(runs: Iterable[RunRecord]) -> dict[str, list[RunRecord]]:
     """Runs by the plan line that they work on; one that names none and plans tokens is the main."""
     found: defaultdict[str, list[RunRecord]] = defaultdict(list)
     for run in runs:
