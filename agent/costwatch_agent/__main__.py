@@ -1,4 +1,4 @@
-"""The command: `costwatch-agent`, or `python -m costwatch_agent`."""
+"""The command: `costwatch-agent` and `costwatch-agent tail`, or `python -m costwatch_agent`."""
 
 import logging
 import os
@@ -11,6 +11,7 @@ from costwatch_agent import VERSION
 from costwatch_agent.agent import Agent
 from costwatch_agent.options import Options, options_of
 from costwatch_agent.spool import SpoolInUseError
+from costwatch_agent.tail_command import tail_main
 
 log = logging.getLogger("costwatch_agent")
 UNUSABLE = 1
@@ -18,7 +19,10 @@ UNUSABLE = 1
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the agent; the exit status."""
-    options = options_of(sys.argv[1:] if arguments is None else arguments)
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    if given[:1] == ["tail"]:
+        return tail_main(given[1:])
+    options = options_of(given)
     logging.basicConfig(
         level=logging.DEBUG if options.verbose else logging.INFO,
         format="%(levelname)s %(message)s",  # journald and kubectl know the time

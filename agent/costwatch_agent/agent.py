@@ -17,6 +17,7 @@ from costwatch_agent.rapl import Rapl
 from costwatch_agent.records import Device, NodeReading, Reading, Tick
 from costwatch_agent.sender import Door, Sender
 from costwatch_agent.spool import Spool
+from costwatch_agent.tailing import Tail, TailJob, path_of
 
 log = logging.getLogger(__name__)
 LAST_SEND_S: Final = 5.0  # what a stopping agent gives its last batches
@@ -52,7 +53,18 @@ class Agent:
         self._bmc = BmcReader(meter, period_s=options.bmc_period_s) if meter else None
         door = Door(options.server, options.token_file, ca_file=options.ca_file)
         self._sender = Sender(self._spool, door.post)
+        self._tails = [self._tail(job) for job in options.tails]
         self._newest = _Newest()
+
+    def _tail(self, job: TailJob) -> Tail:
+        options = self._options
+        door = Door(
+            options.server,
+            options.tail_token_file,
+            ca_file=options.ca_file,
+            path=path_of(job.run),
+        )
+        return Tail(job, door.post)
 
     def run(self) -> int:
         """Beat until told to stop."""
@@ -62,18 +74,27 @@ class Agent:
             self._bmc.start()
         sending = threading.Thread(target=self._sender.run, name="sender", daemon=True)
         sending.start()
+        tailing = [
+            threading.Thread(target=tail.run, name="tail", daemon=True) for tail in self._tails
+        ]
+        for thread in tailing:
+            thread.start()
         status = OK
         try:
             self._beat()
         except DriverChangedError as error:
             log.error("the driver was changed (%s): the agent has to be started again", error)
             status = START_AGAIN
+        for tail in self._tails:
+            tail.stopping.set()
         self._spool.cut()
         self._gpus.remember()
         deadline = time.monotonic() + LAST_SEND_S
         while self._spool.waiting and sending.is_alive() and time.monotonic() < deadline:
             time.sleep(0.05)
         self._sender.stop()
+        for thread in tailing:
+            thread.join()
         self.close()
         return status
 
@@ -114,6 +135,9 @@ class Agent:
         self._spool.cut()
         until = time.monotonic() + ONCE_S
         arrived = self._sender.empty(tries=ONCE_TRIES, until=until)
+        for tail in self._tails:
+            arrived = tail.once() and arrived
+            rows += tail.rows
         self.close()
         if not arrived:
             log.error("not everything was sent: it waits in %s", self._options.spool)

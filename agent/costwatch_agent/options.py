@@ -10,6 +10,8 @@ from urllib.parse import SplitResult
 
 from costwatch_agent import VERSION
 from costwatch_agent.sender import AddressError, address
+from costwatch_agent.tail_options import tails_of
+from costwatch_agent.tailing import TailJob
 
 DESCRIPTION: Final = "Reads the energy of this node's GPUs and sends it to Costwatch."
 LISTEN: Final = "127.0.0.1:9838"
@@ -36,6 +38,8 @@ class Options:
     bmc_includes_gpus: bool
     proc: Path
     sys: Path
+    tails: tuple[TailJob, ...]
+    tail_token_file: Path
     once: bool
     verbose: bool
 
@@ -62,6 +66,9 @@ def parser() -> argparse.ArgumentParser:
     add("--bmc-without-gpus", action="store_true", help="the BMC does not measure the GPUs")
     add("--proc", type=Path, default=Path("/proc"), help="the host's /proc")
     add("--sys", type=Path, default=Path("/sys"), help="the host's /sys")
+    add("--tail", action="append", default=[], metavar="PROJECT/RUN=FILE", help="a training log")
+    add("--tail-profile", default="auto", help="the format of the logs that --tail names")
+    add("--tail-token-file", type=Path, help="a token of scope ingest:runs, else --token-file's")
     add("--once", action="store_true", help="read once, send, stop; 3: it waits in the spool")
     add("--verbose", action="store_true", help="log more")
     add("--version", action="version", version=f"costwatch-agent {VERSION}")
@@ -75,6 +82,7 @@ def options_of(arguments: Sequence[str]) -> Options:
     try:
         server = address(given.server, allow_plain_http=given.allow_plain_http)
         listen = _listen(given.listen)
+        tails = tails_of(given.tail, profile=given.tail_profile, name=given.name, spool=given.spool)
     except (AddressError, ValueError) as error:
         found.error(str(error))
     for name in ("period", "send_every", "bmc_period"):
@@ -102,6 +110,8 @@ def options_of(arguments: Sequence[str]) -> Options:
         bmc_includes_gpus=not given.bmc_without_gpus,
         proc=given.proc,
         sys=given.sys,
+        tails=tails,
+        tail_token_file=given.tail_token_file or given.token_file,
         once=given.once,
         verbose=given.verbose,
     )

@@ -98,19 +98,23 @@ def address(url: str, *, allow_plain_http: bool) -> SplitResult:
 class Door:
     """The server's address and the token: one request at a time."""
 
-    def __init__(self, parts: SplitResult, token_file: Path, *, ca_file: Path | None) -> None:
+    def __init__(
+        self, parts: SplitResult, token: Path | str, *, ca_file: Path | None, path: str = PATH
+    ) -> None:
+        """`token`: the file that holds it, read anew for each request, or the token itself."""
         self._parts = parts
-        self._token_file = token_file
+        self._path = path
+        self._token = token
         self._context: ssl.SSLContext | None = None
         if parts.scheme == "https":
             self._context = ssl.create_default_context(cafile=ca_file)
 
     def post(self, body: bytes) -> Answer:
         """Send a batch. OSError, http.client.HTTPException: no answer."""
-        token = self._token_file.read_text("ascii").strip()  # anew each time: tokens are changed
+        token = self._token.read_text("ascii") if isinstance(self._token, Path) else self._token
         digest = base64.b64encode(hashlib.sha256(body).digest()).decode("ascii")
         headers = {
-            "Authorization": f"Bearer {token}",
+            "Authorization": f"Bearer {token.strip()}",
             "Content-Type": "application/json",
             "Content-Encoding": "gzip",
             "Content-Digest": f"sha-256=:{digest}:",
@@ -119,7 +123,7 @@ class Door:
         }
         connection = self._connection()
         try:
-            connection.request("POST", self._parts.path.rstrip("/") + PATH, body, headers)
+            connection.request("POST", self._parts.path.rstrip("/") + self._path, body, headers)
             response = connection.getresponse()
             text = response.read(MAX_ANSWER_BYTES).decode("utf-8", "replace")
             return Answer(

@@ -14,13 +14,18 @@ import yaml
 
 from costwatch_agent import VERSION
 from costwatch_agent.options import options_of, parser
+from costwatch_agent.tail_options import tail_parser
 from tests.agent.conftest import agent_environment
 from tests.agent.server import Oracle, serving
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "agent"
 OPTIONS = {
-    option for action in parser()._actions for option in action.option_strings if option[:2] == "--"
+    option
+    for one in (parser(), tail_parser())
+    for action in one._actions
+    for option in action.option_strings
+    if option[:2] == "--"
 }
 
 
@@ -46,7 +51,8 @@ def test_the_command_that_is_installed_exists():
 
 def test_every_option_is_documented_and_every_documented_option_exists():
     page = (ROOT / "docs/agent.md").read_text("utf-8")
-    documented = set(re.findall(r"^\| `(--[a-z-]+)", page, flags=re.MULTILINE))
+    cells = re.findall(r"^\| (`--[^|]*)", page, flags=re.MULTILINE)
+    documented = {option for cell in cells for option in re.findall(r"--[a-z-]+", cell)}
     assert documented == OPTIONS - {"--help", "--version"}
 
 
