@@ -115,19 +115,19 @@ def in_year(contract: Contract, year: int) -> HourlyInstrument:
     """What a contract can cover in a calendar year, by the hours of that year.
 
     Energy that is not known by the hour is spread evenly over the hours of its validity, so a
-    contract over several years brings each year its share.
+    contract over several years brings each year its share. Of older rows that begin or end within
+    an hour only the hours wholly inside are covered: energy is known by the hour.
     """
     low, high = year_bounds(year)
     start, end = microsecond_of(contract.start), microsecond_of(contract.end)
-    first = max(start, low) // HOUR_MICROSECOND
-    last = -(-min(end, high) // HOUR_MICROSECOND)
+    first = -(-max(start, low) // HOUR_MICROSECOND)
+    last = max(first, min(end, high) // HOUR_MICROSECOND)
     hourly = _hours_of(contract, first=first, last=last) if contract.has_hours else None
-    whole_hours = -(-end // HOUR_MICROSECOND) - start // HOUR_MICROSECOND
     energy_kwh = contract.energy_kwh
     if hourly is not None:
         energy_kwh = sum(hourly)
     elif energy_kwh is not None:
-        energy_kwh = energy_kwh * (last - first) / whole_hours
+        energy_kwh = energy_kwh * (last - first) / ((end - start) / HOUR_MICROSECOND)
     return HourlyInstrument(
         g_per_kwh=contract.g_per_kwh,
         first=first - low // HOUR_MICROSECOND,

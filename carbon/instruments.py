@@ -245,8 +245,7 @@ def _check(new: NewInstrument) -> float | None:
         raise InstrumentError(_("An instrument is a certificate, a PPA or a supplier's rate."))
     if not new.name.strip() or not new.market_zone.strip():
         raise InstrumentError(_("An instrument has a name and a market zone."))
-    if not new.start < new.end:
-        raise InstrumentError(_("The last day comes before the first."))
+    _check_period(new)
     if not 0 <= new.g_per_kwh <= HIGHEST_G_PER_KWH:
         raise InstrumentError(_("The rate lies between 0 and 5,000 g/kWh."))
     energy_kwh = _energy_kwh(new)
@@ -255,6 +254,19 @@ def _check(new: NewInstrument) -> float | None:
     elif energy_kwh is None and new.kind == Instrument.Kind.PPA:
         raise InstrumentError(_("A PPA delivers a quantity: give its kWh or its hours."))
     return energy_kwh
+
+
+def _check_period(new: NewInstrument) -> None:
+    """A period of whole hours: the books know the energy of no part of one."""
+    if not new.start < new.end:
+        raise InstrumentError(_("The last day comes before the first."))
+    for at in (new.start.astimezone(UTC), new.end.astimezone(UTC)):
+        if at.minute or at.second or at.microsecond:
+            raise InstrumentError(
+                _("The period is of whole hours (UTC); {at} lies within one.").format(
+                    at=at.isoformat()
+                )
+            )
 
 
 def _energy_kwh(new: NewInstrument) -> float | None:

@@ -15,6 +15,8 @@ from carbon.market_selectors import added_up, market_by_day
 from carbon.models import InstrumentHour, PeriodLock
 
 HOUR = timedelta(hours=1)
+MICROSECOND = timedelta(microseconds=1)
+A_HOUR = HOUR // MICROSECOND
 RELATIVE_TOLERANCE = Fraction(1, 10**9)
 PERIODS_LOOKED_AT = 10_000
 Hours = dict[datetime, Fraction]
@@ -82,11 +84,14 @@ def _matched_kgco2e(
     return conveyed + rest
 
 
+def _is_inside(one: Contract, hour: datetime) -> bool:
+    """Whether a contract is valid all through an hour: the books know no part of one."""
+    return one.start <= hour and hour + HOUR <= one.end
+
+
 def _taken(one: Contract, left: Hours, *, by_the_hour: bool) -> Hours:
     """What a contract covers of each open hour."""
-    own = {
-        hour: open_ for hour, open_ in left.items() if one.start < hour + HOUR and hour < one.end
-    }
+    own = {hour: open_ for hour, open_ in left.items() if _is_inside(one, hour)}
     profile = _profile(one)
     if one.energy_kwh is None and profile is None:
         return own
@@ -105,27 +110,24 @@ def _profile(one: Contract) -> Hours | None:
     return found or None
 
 
-def _life_h(one: Contract) -> int:
-    """The hours that a contract touches, whole ones."""
-    first = one.start.replace(minute=0, second=0, microsecond=0)
-    hours, rest = divmod(one.end - first, HOUR)
-    return hours + bool(rest)
+def _an_hour(one: Contract) -> Fraction:
+    """A contract's energy spread evenly over its validity."""
+    return Fraction(one.energy_kwh or 0) / (Fraction((one.end - one.start) // MICROSECOND) / A_HOUR)
 
 
 def _delivered(one: Contract, hour: datetime, profile: Hours | None) -> Fraction:
-    if profile is not None:
-        return profile.get(hour, Fraction(0))
-    return Fraction(one.energy_kwh or 0) / _life_h(one)
+    return _an_hour(one) if profile is None else profile.get(hour, Fraction(0))
 
 
 def _supply(one: Contract, year: int, profile: Hours | None) -> Fraction:
     """What a contract brings in a calendar year."""
-    if profile is not None:
-        own = (energy for hour, energy in profile.items() if hour.astimezone(UTC).year == year)
-        return sum(own, Fraction(0))
-    first = one.start.replace(minute=0, second=0, microsecond=0)
-    count = sum((first + step * HOUR).astimezone(UTC).year == year for step in range(_life_h(one)))
-    return Fraction(one.energy_kwh or 0) * count / _life_h(one)
+    hour = one.start.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
+    supply = Fraction(0)
+    while hour < one.end:
+        if hour.year == year and _is_inside(one, hour):
+            supply += _delivered(one, hour, profile)
+        hour += HOUR
+    return supply
 
 
 def verify_locks(organisation_id: UUID) -> Iterator[Finding]:
