@@ -5,7 +5,6 @@
 
 import base64
 import binascii
-import zlib
 from collections.abc import Mapping
 from datetime import datetime
 from hashlib import sha256
@@ -38,12 +37,12 @@ from projects.access import actor_of, require_organisation_role, require_scope
 from projects.authentication import bearer_of
 from projects.parsing import BodyTooLarge, UnsupportedBody, parse_json, refuse_charsets
 from projects.records import Actor, Scope
+from projects.unpacking import unpacked_gzip
 from runs.records import SiteRecord
 from runs.selectors import site_by_id, site_by_slug
 
 MAX_SENT_BYTES: Final = 16 << 20
 MAX_UNPACKED_BYTES: Final = 64 << 20
-MAX_GZIP_MEMBERS: Final = 100  # each is read from a copy of all that follows it
 SITE: Final = OpenApiParameter(
     "site",
     OpenApiTypes.STR,
@@ -88,7 +87,7 @@ class PowerJSONParser(parsers.BaseParser):
         found = sha256(sent).digest()
         header = meta.get("HTTP_CONTENT_DIGEST", "")
         _check_digest(header, found)
-        body = _unpacked(sent) if encoding == "gzip" else sent
+        body = unpacked_gzip(sent, max_bytes=MAX_UNPACKED_BYTES) if encoding == "gzip" else sent
         return {"body": body, "sha256": found, "has_digest": bool(header)}
 
 
@@ -109,28 +108,6 @@ def _check_digest(header: str, found: bytes) -> None:
 def _bad_digest(message: str) -> exceptions.ValidationError:
     detail = exceptions.ErrorDetail(message, code="digest")
     return exceptions.ValidationError({"Content-Digest": [detail]})
-
-
-def _unpacked(sent: bytes) -> bytes:
-    """The bytes in a gzip wrapping, of one member or several, within a bound."""
-    body, rest, members = b"", sent, 0
-    while rest:
-        members += 1
-        if members > MAX_GZIP_MEMBERS:
-            raise exceptions.ParseError(
-                f"The gzip body has more than {MAX_GZIP_MEMBERS} members.", code="gzip"
-            )
-        opened = zlib.decompressobj(wbits=31)
-        try:
-            body += opened.decompress(rest, MAX_UNPACKED_BYTES + 1 - len(body))
-        except zlib.error as error:
-            raise exceptions.ParseError(f"This is no gzip: {error}", code="gzip") from error
-        if len(body) > MAX_UNPACKED_BYTES:
-            raise BodyTooLarge(f"The body unpacks to more than {MAX_UNPACKED_BYTES} bytes.")
-        if not opened.eof:
-            raise exceptions.ParseError("The gzip body is cut short.", code="gzip")
-        rest = opened.unused_data
-    return body
 
 
 class PowerBatchesView(APIView):

@@ -16,9 +16,18 @@ from runs import own_catalogue, services
 from runs.catalogue_rows import RowError
 from runs.models import Assignment, CatalogueEntry, Device, InstanceTypeEntry, Run, Site
 from runs.records import RunRecord, SiteRecord
-from runs.selectors import devices_by_uuid, devices_of, site_by_slug
+from runs.selectors import devices_by_uuid, devices_of, run_by_slug, site_by_slug
 
 KEYS = ("accelerators", "instance_types", "sites", "devices", "runs", "assignments")
+PROGRESS_FIELDS = (
+    "parameters_active",
+    "flop_per_token",
+    "tokens_planned",
+    "tokens_per_step",
+    "plan_line_key",
+    "git_commit",
+    "external_url",
+)
 
 
 def _midnight(value: object) -> object:
@@ -66,6 +75,13 @@ class _Run(_Strict):
     precision: str = ""
     start: Instant | None = None
     end: Instant | None = None
+    parameters_active: float | None = Field(default=None, gt=0)
+    flop_per_token: float | None = Field(default=None, gt=0)
+    tokens_planned: int | None = Field(default=None, gt=0, lt=2**63)
+    tokens_per_step: int | None = Field(default=None, gt=0, lt=2**63)
+    plan_line_key: str = Field(default="", max_length=80)
+    git_commit: str = Field(default="", max_length=64)
+    external_url: str = Field(default="", pattern=r"^(https?://[^\s]+)?$", max_length=500)
 
 
 class _Assignment(_Strict):
@@ -150,6 +166,7 @@ def _dumped_run(run: Run) -> dict[str, Any]:
         "precision": run.precision,
         "start": _instant_text(run.start),
         "end": _instant_text(run.end),
+        **{name: getattr(run, name) for name in PROGRESS_FIELDS},
     }
 
 
@@ -269,11 +286,16 @@ def _apply_devices(actor: Actor, devices: Sequence[_Device]) -> None:
 
 
 def _apply_run(actor: Actor, run: _Run) -> None:
+    """Set what the entry says; what it does not say of a run's progress stays."""
+    project_id = _project(actor, run.project).pk
+    old = run_by_slug(project_id, run.slug)
+    kept = {name: getattr(old, name) for name in PROGRESS_FIELDS} if old else {}
+    said = {name: getattr(run, name) for name in PROGRESS_FIELDS if name in run.model_fields_set}
     services.save_run(
         actor,
         RunRecord(
             run_id=UUID(int=0),
-            project_id=_project(actor, run.project).pk,
+            project_id=project_id,
             slug=run.slug,
             name=run.name or run.slug,
             accelerator_key=run.accelerator,
@@ -281,6 +303,7 @@ def _apply_run(actor: Actor, run: _Run) -> None:
             precision=run.precision,
             start=run.start,
             end=run.end,
+            **{**kept, **said},
         ),
     )
 

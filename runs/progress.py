@@ -129,6 +129,7 @@ def record_progress(  # noqa: PLR0913  # the contract of every door of progress
         points_new=len(new_points),
         points_known=len(good) - len(new_points),
         events_new=len(new_events),
+        events_known=len(told) - len(new_events),
         refused=tuple(refused),
     )
 

@@ -79,6 +79,7 @@ class Recorded:
     points_new: int
     points_known: int
     events_new: int
+    events_known: int = 0
     refused: tuple[Refused, ...] = ()
 
 

@@ -2,7 +2,7 @@
 
 from django.urls import URLPattern, URLResolver, path
 
-from runs import api, views
+from runs import api, progress_api, views
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("catalogue/", views.catalogue, name="catalogue"),
@@ -39,5 +39,11 @@ api_urlpatterns: list[URLPattern | URLResolver] = [
         "catalogue/instance-types",
         api.InstanceTypesView.as_view(),
         name="api_catalogue_instance_types",
+    ),
+    path("runs/<slug:slug>", progress_api.RunsView.as_view(), name="api_runs"),
+    path(
+        "runs/<slug:slug>/<slug:run_slug>/progress",
+        progress_api.ProgressView.as_view(),
+        name="api_run_progress",
     ),
 ]
