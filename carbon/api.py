@@ -35,8 +35,9 @@ class ProjectEmissionsView(APIView):
         actor = actor_of(request)
         require_scope(actor, *READERS)
         project = project_for(actor, slug)
-        summary = emissions_summary(actor.organisation_id, project.pk, **_days(request))
-        return Response(summary.as_json())
+        asked = _days(request)
+        summary = emissions_summary(actor.organisation_id, project.pk, **asked)
+        return Response({**summary.as_json(), "as_of": asked.get("as_of")})
 
 
 def _days(request: Request) -> dict[str, Any]:

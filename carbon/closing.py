@@ -16,6 +16,7 @@ from carbon.hardware_shares import share_hardware_anew
 from carbon.host_power import measure_host_factors
 from carbon.hour_versions import store_versions
 from carbon.hours import DEVICE_HOURS_AT_ONCE, Window, recomputed
+from carbon.instants import announce
 from carbon.intake import lock_site
 from carbon.metering import (
     HOUR_MICROSECOND,
@@ -50,13 +51,14 @@ Stretch = tuple[int, int, frozenset[int]]  # hours [start, end) of devices
 def close_site(
     site: SiteRecord,
     *,
-    now: datetime,
+    now: datetime | None,
     until: datetime | None = None,
     on_window: Callable[[int, int], None] | None = None,
     before_commit: Callable[[], None] | None = None,
 ) -> int:
     """Close the site's open hours that end by `until`, all when None; say how many changed.
 
+    They are known from `now` on; None: from the database's clock in each window's transaction.
     `on_window` hears of device-hours done and in all; `before_commit` may refuse to publish.
     """
     marks = list(OpenHours.objects.filter(site_id=site.site_id).order_by("start"))
@@ -175,9 +177,10 @@ def _settle(marks: Sequence[OpenHours], limit: int | None) -> None:
             mark.save(update_fields=["start"])
 
 
-def close_window(site: SiteRecord, window: Window, *, now: datetime) -> int:
+def close_window(site: SiteRecord, window: Window, *, now: datetime | None) -> int:
     """Recompute the hours of a window, in the caller's transaction; say how many changed."""
     lock_site(site.site_id)
+    now = announce(now)
     last = _last_hour_before(site.site_id, window)
     changed = _close(site, window, now=now)
     if last is not None:

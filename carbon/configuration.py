@@ -137,7 +137,7 @@ def apply(actor: Actor, document: Mapping[str, Any]) -> None:
     if any(changed_mixes):
         slugs |= {one.slug for one in sites(actor.organisation_id)}
     for slug in sorted(slugs):
-        services.repost_site(_site(actor, slug), now=now)
+        services.repost_site(_site(actor, slug), now=None)
 
 
 def _apply_site(actor: Actor, entry: _Site, *, now: datetime) -> None:

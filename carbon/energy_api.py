@@ -44,8 +44,10 @@ class ProjectEnergyView(APIView):
         project = project_for(actor, slug)
         if request.query_params.get("by"):
             return _table(request, actor, project=project.slug)
-        days = energy_by_day(actor.organisation_id, project.pk, **_days(request))
-        return Response({"project": project.slug, "days": [asdict(day) for day in days]})
+        asked = _days(request)
+        days = energy_by_day(actor.organisation_id, project.pk, **asked)
+        document = {"project": project.slug, "days": [asdict(day) for day in days]}
+        return Response({**document, "as_of": asked.get("as_of")})
 
 
 class SiteEnergyView(APIView):

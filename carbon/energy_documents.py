@@ -24,6 +24,7 @@ def table_document(table: EnergyTable, question: EnergyQuestion) -> dict[str, An
         "by": question.by,
         "from": _instant(question.start),
         "to": _instant(question.end),
+        "as_of": _instant(question.as_of),
         "project": question.project or None,
         "run": question.run or None,
         "site": question.site or None,

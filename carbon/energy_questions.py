@@ -10,6 +10,7 @@ from uuid import UUID
 from django.http import Http404
 from django.utils.translation import gettext as _
 
+from carbon.instants import settled
 from formulae.periods import parse_utc
 from projects.access import project_for, projects_for, sees_unallocated
 from projects.records import Actor
@@ -185,7 +186,7 @@ def _as_of(text: str) -> datetime | None:
     if not text:
         return None
     try:
-        return parse_utc(text)
+        return settled(parse_utc(text))
     except ValueError as error:
         raise QuestionError(_("as_of is an instant such as 2026-05-01T12:00:00Z.")) from error
 

@@ -34,6 +34,9 @@ class EnergyTableDocument(serializers.Serializer[Any]):
     run = serializers.CharField(allow_null=True)
     site = serializers.CharField(allow_null=True)
     to = serializers.DateTimeField(allow_null=True)
+    as_of = serializers.DateTimeField(
+        allow_null=True, help_text="what was asked, or the latest instant before it that is settled"
+    )
     rows = EnergyRowDocument(many=True)
     total = EnergySumDocument()
     adds_up = serializers.BooleanField()

@@ -12,6 +12,7 @@ from django.db import transaction
 from carbon.assets import EmbodiedRates
 from carbon.attribution import instant_of, microsecond_of
 from carbon.entry_queries import current_entries
+from carbon.instants import announce
 from carbon.intake import lock_site
 from carbon.metering import HOUR_MICROSECOND
 from carbon.models import FactorSet
@@ -27,7 +28,7 @@ def share_hardware_anew(
     site: SiteRecord,
     start: int,
     *,
-    now: datetime,
+    now: datetime | None,
     before_commit: Callable[[], None] | None = None,
 ) -> int:
     """Post the hours from `start` on whose entries carry another share of the hardware than holds.
@@ -43,7 +44,7 @@ def share_hardware_anew(
         with transaction.atomic():
             lock_site(site.site_id)
             high = min(low + hours * HOUR_MICROSECOND, end)
-            posted += post_hours(site, start=low, end=high, posted_at=now)
+            posted += post_hours(site, start=low, end=high, posted_at=announce(now))
             if before_commit is not None:
                 before_commit()
     return posted

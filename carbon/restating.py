@@ -9,6 +9,7 @@ from django.db import transaction
 
 from carbon.attribution import microsecond_of
 from carbon.closing import Window, close_window, site_window, windows_of
+from carbon.instants import announce
 from carbon.intake import lock_site
 from carbon.metering import HOUR_MICROSECOND
 from carbon.posting import post_hours
@@ -22,7 +23,7 @@ DEVICE_HOURS_AT_ONCE: Final = 500_000
 def repost_site(  # noqa: PLR0913  # which hours, and on whose account
     site: SiteRecord,
     *,
-    now: datetime,
+    now: datetime | None,
     context: JobContext | None = None,
     start: datetime | None = None,
     end: datetime | None = None,
@@ -30,6 +31,7 @@ def repost_site(  # noqa: PLR0913  # which hours, and on whose account
 ) -> int:
     """Recompute hours and entries of a site after a change of factors, region or assignments.
 
+    Known from `now` on; None: from the database's clock in each transaction.
     Every hour, or those that [start, end) touches. What changed is reversed and posted anew; what
     did not is left alone. Says how many are new. `entries_only`: the hours are as they were.
     """
@@ -42,7 +44,7 @@ def repost_site(  # noqa: PLR0913  # which hours, and on whose account
                 lock_site(site.site_id)
             else:
                 close_window(site, window, now=now)
-            posted += post_hours(site, start=window.start, end=window.end, posted_at=now)
+            posted += post_hours(site, start=window.start, end=window.end, posted_at=announce(now))
             if context is not None:
                 context.assert_still_mine()
     return posted

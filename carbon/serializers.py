@@ -1,8 +1,11 @@
 """The shapes of the power and energy doors, as the OpenAPI document shows them."""
 
+from datetime import datetime
 from typing import Any
 
 from rest_framework import serializers
+
+from carbon.instants import settled
 
 
 class SampleDocument(serializers.Serializer[Any]):
@@ -143,6 +146,10 @@ class DaysQuery(serializers.Serializer[Any]):
     end_on = serializers.DateField(required=False, allow_null=True, default=None)
     as_of = serializers.DateTimeField(required=False, allow_null=True, default=None)
 
+    def validate_as_of(self, value: datetime | None) -> datetime | None:
+        """Of what may still change no answer is given: the latest instant before it, instead."""
+        return settled(value) if value is not None else None
+
 
 class EnergyDayDocument(serializers.Serializer[Any]):
     """Energy of one UTC day at three boundaries."""
@@ -162,6 +169,9 @@ class EnergyDocument(serializers.Serializer[Any]):
 
     project = serializers.CharField()
     days = EnergyDayDocument(many=True)
+    as_of = serializers.DateTimeField(
+        allow_null=True, help_text="what was asked, or the latest instant before it that is settled"
+    )
 
 
 class FactorDocument(serializers.Serializer[Any]):
@@ -192,6 +202,9 @@ class ScopeDocument(serializers.Serializer[Any]):
 class EmissionsDocument(serializers.Serializer[Any]):
     """Energy and emissions of a project in sum (also `from` and `to`, the days)."""
 
+    as_of = serializers.DateTimeField(
+        allow_null=True, help_text="what was asked, or the latest instant before it that is settled"
+    )
     accelerator_energy_kwh = serializers.FloatField(allow_null=True)
     it_energy_kwh = serializers.FloatField(allow_null=True)
     facility_energy_kwh = serializers.FloatField(allow_null=True)

@@ -68,9 +68,11 @@ def named_site(actor: Actor, name: str) -> SiteRecord:
 
 
 def import_power(
-    actor: Actor, *, site_name: str, paths: Sequence[Path], now: datetime
+    actor: Actor, *, site_name: str, paths: Sequence[Path], now: datetime | None = None
 ) -> PowerReport:
     """Import files of power samples or energy intervals as one delivery, and close their hours.
+
+    All of it is known from `now` on; None: from when it is stored.
 
     Raises:
         PowerFileError: a file cannot be read; nothing of the delivery is stored.
@@ -78,7 +80,8 @@ def import_power(
     files = [receive_file(path) for path in paths]
     with transaction.atomic():
         site = named_site(actor, site_name)
-        intake, extra, notes = _store_files(actor, site, files, now=now, context=None)
+        received_at = now or timezone.now()
+        intake, extra, notes = _store_files(actor, site, files, now=received_at, context=None)
     close_site(site, now=now)
     return _report(site, intake, extra, notes)
 
@@ -113,7 +116,7 @@ def store_power_delivery(context: JobContext) -> dict[str, Any]:
             context.assert_still_mine()
     except PowerFileError as error:
         raise PermanentJobError(str(error)) from error
-    close_site(site, now=now, before_commit=context.assert_still_mine)
+    close_site(site, now=None, before_commit=context.assert_still_mine)
     return _report(site, intake, extra, notes).as_json()
 
 
@@ -320,11 +323,10 @@ def close_hours(organisation_id: UUID, *, now: datetime, site_id: UUID | None = 
 def close_hours_job(context: JobContext) -> dict[str, Any]:
     """Job: close a site's hours that are over; on request bring all its entries up to date."""
     site = _site_of_job(context)
-    now = timezone.now()
     changed = close_site(
         site,
-        now=now,
-        until=now,
+        now=None,
+        until=timezone.now(),
         on_window=lambda done, total: context.report(done, total, site.name),
         before_commit=context.assert_still_mine,
     )
@@ -333,7 +335,7 @@ def close_hours_job(context: JobContext) -> dict[str, Any]:
         start, end = (context.payload.get(name) for name in ("start", "end"))
         posted = repost_site(
             site,
-            now=now,
+            now=None,
             context=context,
             start=datetime.fromisoformat(start) if start else None,
             end=datetime.fromisoformat(end) if end else None,

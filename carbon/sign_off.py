@@ -9,6 +9,7 @@ from django.db import transaction
 from django.utils.translation import gettext as _
 
 from carbon.attribution import microsecond_of
+from carbon.instants import announce
 from carbon.intake import lock_site
 from carbon.locks import active_locks, allow_release, fingerprint, lock_books
 from carbon.models import PeriodLock, Restatement
@@ -148,10 +149,13 @@ def discard_period(actor: Actor, lock_id: UUID) -> None:
 
 
 @transaction.atomic
-def release_changes(actor: Actor, lock_id: UUID, *, reason: str, now: datetime) -> int:
+def release_changes(
+    actor: Actor, lock_id: UUID, *, reason: str, now: datetime | None = None
+) -> int:
     """Post what a locked period holds back, with a reason; says how many entries are new.
 
-    The totals that were signed off stay as they are, beside the new ones.
+    Known from `now` on; None: from the database's clock. The totals that were signed off stay as
+    they are, beside the new ones.
 
     Raises:
         LockError: it is not locked, the reason is missing, or nothing waits.
@@ -170,7 +174,7 @@ def release_changes(actor: Actor, lock_id: UUID, *, reason: str, now: datetime) 
             site,
             start=microsecond_of(row.start),
             end=microsecond_of(row.end),
-            posted_at=now,
+            posted_at=announce(now),
             release=release,
         )
     after = fingerprint(actor.organisation_id, row.start, row.end)

@@ -9,6 +9,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from carbon.instants import settled
 from formulae.periods import parse_utc
 from planning.documents import burndown_document, plan_document
 from planning.models import Estimate
@@ -120,7 +121,7 @@ class BurndownView(APIView):
         project = project_for(actor, slug)
         text = request.query_params.get("as_of")
         try:
-            as_of = parse_utc(text) if text else datetime.now(UTC)
+            as_of = settled(parse_utc(text) if text else datetime.now(UTC))
         except ValueError as error:
             raise ValidationError({"as_of": str(error)}) from error
         basis = request.query_params.get("basis", "effective")

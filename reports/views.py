@@ -8,6 +8,7 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.http import require_safe
 
+from carbon.instants import settled
 from formulae.periods import parse_utc
 from planning.records import Burndown
 from planning.selectors import BASES
@@ -34,11 +35,12 @@ def home(request: HttpRequest) -> HttpResponse:
 
 
 def _asked_instant(text: str) -> datetime:
-    """The instant that the page is asked for; now when it is absent or unreadable."""
+    """The settled instant that the page is asked for; now when it is absent or unreadable."""
     try:
-        return parse_utc(text)
+        asked = parse_utc(text)
     except ValueError:
-        return datetime.now(UTC)
+        asked = datetime.now(UTC)
+    return settled(asked)
 
 
 def _energy_url(slug: str, burndown: Burndown, as_of: str) -> str:

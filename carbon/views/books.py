@@ -131,7 +131,7 @@ def book_action(request: HttpRequest, lock_id: UUID, action: str) -> HttpRespons
     doors: dict[str, Callable[[], object]] = {
         "approve": lambda: approve_period(actor, lock_id, now=now),
         "drop": lambda: discard_period(actor, lock_id),
-        "release": lambda: release_changes(actor, lock_id, reason=reason, now=now),
+        "release": lambda: release_changes(actor, lock_id, reason=reason),
         "reopen": lambda: reopen_period(actor, lock_id, reason=reason, now=now),
     }
     if action not in doors:

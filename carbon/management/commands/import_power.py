@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
-from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from carbon.records import PowerReport
@@ -26,9 +25,7 @@ class Command(JsonCommand):
         organisation = chosen_organisation(options["organisation"])
         actor = system_actor(organisation.pk, "manage.py import_power")
         try:
-            report = import_power(
-                actor, site_name=options["site"], paths=options["files"], now=timezone.now()
-            )
+            report = import_power(actor, site_name=options["site"], paths=options["files"])
         except PowerFileError as error:
             raise CommandError(str(error)) from error
         self.emit(report.as_json(), _words(report))

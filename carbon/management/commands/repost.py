@@ -4,7 +4,6 @@ from datetime import UTC, date, datetime, time
 from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
-from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from carbon.models import Restatement
@@ -37,7 +36,7 @@ class Command(JsonCommand):
                 "site": site.slug,
                 "entries": repost_site(
                     site,
-                    now=timezone.now(),
+                    now=None,
                     start=options["start_on"],
                     end=options["end_on"],
                 ),

@@ -6,6 +6,7 @@ from typing import Any
 from django.core.management.base import CommandError, CommandParser
 from django.http import Http404
 
+from carbon.instants import settled
 from formulae.periods import parse_utc
 from planning.documents import burndown_document
 from planning.records import Burndown
@@ -27,7 +28,8 @@ class Command(JsonCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         organisation = chosen_organisation(options["organisation"])
         try:
-            as_of = parse_utc(options["as_of"]) if options["as_of"] else datetime.now(UTC)
+            asked = parse_utc(options["as_of"]) if options["as_of"] else datetime.now(UTC)
+            as_of = settled(asked)
             project = project_for(
                 system_actor(organisation.pk, "manage.py burndown"), options["project"]
             )
