@@ -2,7 +2,7 @@
 
 from django.urls import URLPattern, URLResolver, path
 
-from runs import api, progress_api, views
+from runs import api, progress_api, progress_views, views
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("catalogue/", views.catalogue, name="catalogue"),
@@ -29,6 +29,16 @@ urlpatterns: list[URLPattern | URLResolver] = [
         "catalogue/<slug:key>/remove/",
         views.accelerator_remove,
         name="catalogue_accelerator_remove",
+    ),
+    path("projects/<slug:slug>/runs/", progress_views.runs, name="runs"),
+    path("projects/<slug:slug>/new-run/", progress_views.run_new, name="run_new"),
+    path(
+        "projects/<slug:slug>/runs/<slug:run_slug>/", progress_views.run_detail, name="run_detail"
+    ),
+    path(
+        "projects/<slug:slug>/runs/<slug:run_slug>/edit/",
+        progress_views.run_edit,
+        name="run_edit",
     ),
 ]
 api_urlpatterns: list[URLPattern | URLResolver] = [

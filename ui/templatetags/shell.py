@@ -32,6 +32,7 @@ _FAMILIES: Final = (
     ("audit_trail", "people"),
     ("token", "tokens"),
     ("plan", "plan"),
+    ("run_", "runs"),
     ("price", "prices"),
     ("exchange_rate", "prices"),
     ("catalogue", "catalogue"),
