@@ -29,7 +29,7 @@ from lake.unpacking import chunks_of
 HEADER_BYTES: Final = 2**20
 PROGRESS_BYTES: Final = 32 * 2**20
 READ_ON_BYTES: Final = 64 * 2**20  # after the engine gave up: is the file cut short, or a bomb?
-GROUP_CELLS: Final = 2_000_000
+GROUP_CELLS: Final = 300_000  # so few that a group fits the processor's cache
 NULL_WORDS: Final = ("", "NULL")
 ROW_COLUMN: Final = "x_source_row"
 
@@ -263,7 +263,7 @@ class _Made:
     def write(self, engine: Any, path: str) -> None:
         """Write the Parquet file; small row groups, or a wide file spills to disk on the way."""
         width = max(len(self.written), 1)
-        group = min(max(GROUP_CELLS // width // 2048, 5), 60) * 2048
+        group = min(max(GROUP_CELLS // width // 2048, 3), 60) * 2048
         selected = [
             f"c{position} AS {sql_name(name)}"
             for position, name in enumerate(self.names)

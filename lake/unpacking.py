@@ -3,12 +3,17 @@
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import Any, BinaryIO, Final
+
+from isal import isal_zlib
 
 from lake.refusing import CHUNK_BYTES, RefusedError, too_large
 
 PACKED: Final = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"PK\x03\x04")
 ZSTD_WINDOW_BYTES: Final = 2**27  # what `zstd --long` makes; more would be memory for a stranger
+PACKED_BYTES: Final = 2**16  # a piece: what of it is not unpacked yet is copied for every chunk
+_GZIP: Final = b"\x1f\x8b\x08"
+_HEADER_BYTES: Final = 10
 _FRAME: Final = b"\x28\xb5\x2f\xfd"
 _RLE_BLOCK, _RESERVED_BLOCK = 1, 3
 
@@ -50,12 +55,23 @@ def _pieces(file: BinaryIO) -> Iterator[bytes]:
 
 
 def _gunzip(source: BinaryIO) -> Iterator[bytes]:
+    """Unpack gzip quickly; where that stumbles, zlib reads again and says what is wrong."""
+    try:
+        yield from _members(source, is_quick=True)
+    except (RefusedError, isal_zlib.error) as error:  # type: ignore[misc]  # its stub lacks the class
+        source.seek(0)
+        for _chunk in _members(source, is_quick=False):
+            pass
+        raise RefusedError("damaged", "the gzip file is damaged; send it again") from error
+
+
+def _members(source: BinaryIO, *, is_quick: bool) -> Iterator[bytes]:
     """Unpack one or more gzip members, never more than a chunk ahead of the consumer."""
-    waiting, members = source.read(CHUNK_BYTES), 0
+    waiting, members = source.read(PACKED_BYTES), 0
     while waiting:
-        member = zlib.decompressobj(wbits=31)
+        member = _unpacker(waiting, is_quick=is_quick)
         while not member.eof:
-            if not waiting and not (waiting := source.read(CHUNK_BYTES)):
+            if not waiting and not (waiting := source.read(PACKED_BYTES)):
                 raise RefusedError("truncated", "the gzip file ends in the middle; send it again")
             try:
                 unpacked = member.decompress(waiting, CHUNK_BYTES)
@@ -65,8 +81,16 @@ def _gunzip(source: BinaryIO) -> Iterator[bytes]:
             if unpacked:
                 yield unpacked
         members += 1
-        if len(waiting) < 2:  # the next member's first bytes may lie in the next piece
-            waiting += source.read(CHUNK_BYTES)
+        if len(waiting) < _HEADER_BYTES:  # the next member's header may lie in the next piece
+            waiting += source.read(PACKED_BYTES)
+
+
+def _unpacker(head: bytes, *, is_quick: bool) -> Any:
+    """What unpacks the member that begins so: zlib where its header is a rare one."""
+    is_plain = head[:3] == _GZIP and head[3:4] in (b"\0", b"\x08")  # with no or a file's name
+    if is_quick and is_plain and len(head) >= _HEADER_BYTES:
+        return isal_zlib.decompressobj(wbits=31)
+    return zlib.decompressobj(wbits=31)
 
 
 def _damage(error: zlib.error, members: int) -> str:

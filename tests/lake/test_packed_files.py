@@ -5,11 +5,13 @@ import io
 import stat
 import struct
 import zipfile
+import zlib
 from pathlib import Path
 
 import pytest
 import zstandard
 
+from lake.refusing import RefusedError
 from lake.text_files import (
     ArchiveMember,
     ParseRequest,
@@ -18,6 +20,7 @@ from lake.text_files import (
     archive_members,
     read_file,
 )
+from lake.unpacking import chunks_of
 
 CONTENT = b"a,b\n1,2\n3,4\n"
 
@@ -97,6 +100,48 @@ def test_damaged_packing_is_named(tmp_path, case):
     content, compression, code = DAMAGED[case]
 
     assert refusal(tmp_path, content, compression).code == code
+
+
+def zlib_fault(content: bytes) -> str:
+    """Why Python's own zlib refuses the gzip members, or nothing."""
+    try:
+        while content:
+            member = zlib.decompressobj(wbits=31)
+            member.decompress(content)
+            if not member.eof:
+                return "truncated"
+            content = member.unused_data
+    except zlib.error:
+        return "damaged"
+    return ""
+
+
+def unpacking_fault(source: Path) -> str:
+    try:
+        list(chunks_of(source, "gzip", limit_bytes=2**20))
+    except RefusedError as refused:
+        return refused.answer["refused"]
+    return ""
+
+
+def test_gzip_is_refused_wherever_zlib_refuses_it(tmp_path):
+    one = gzip.compress(CONTENT * 40)
+    two = one + gzip.compress(CONTENT)
+    flipped = (
+        two[:at] + bytes([two[at] ^ 1 << bit]) + two[at + 1 :]
+        for at in (*range(12), *range(len(one) - 8, len(two)))
+        for bit in range(8)
+    )
+    cut = (two[:size] for size in range(1, len(two)))
+    followed = (one + junk for junk in (b"j", b"junk", one[:3], bytes(9), bytes(30)))
+    source = tmp_path / "source"
+    wrong = []
+    for content in (two, *flipped, *cut, *followed):
+        source.write_bytes(content)
+        if unpacking_fault(source) != zlib_fault(content):
+            wrong.append((content, unpacking_fault(source), zlib_fault(content)))
+
+    assert wrong == []
 
 
 def test_a_zstd_bomb_stops_at_the_limit(tmp_path):
