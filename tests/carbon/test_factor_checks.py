@@ -1,5 +1,6 @@
 """`verify` chooses factors by itself: a wrong choice in posting is found, not repeated."""
 
+import time
 from dataclasses import replace
 from datetime import UTC, date, datetime
 
@@ -12,6 +13,8 @@ from carbon.boundaries import set_boundary
 from carbon.checks import verify
 from carbon.hourly_factors import NewPeriodFactor, set_period_factors
 from carbon.models import FactorSet, GridIntensity, HourlyIntensity, IntensitySource, SiteZone
+from carbon.plain_factor_tables import tables_of
+from carbon.plain_factors import chosen
 from carbon.services import repost_site
 from runs.records import SiteRecord
 from runs.services import save_site
@@ -88,6 +91,7 @@ def everything():
 
 def test_a_right_choice_of_every_kind_of_factor_is_agreed_with(everything, tmp_path):
     used(tmp_path, 1, 2, 3)
+    used(tmp_path, 1, device="GPU-1", start=START + 3 * HOUR)
     assert findings() == set()
     kinds = {one["kind"] for row in FactorSet.objects.all() for one in row.factors}
     assert kinds == {
@@ -141,7 +145,6 @@ def of_the_world(rows, chain, *, year):
 
 
 factors_choose_grid = factors.choose_grid
-factors_residual = factor_chains.residual_used
 MUTANTS = {
     "an older factor of the site": (factor_chains, "factor_on", first_dated),
     "no factor of periods": (factor_chains, "period_factors", lambda *_: {}),
@@ -159,6 +162,14 @@ MUTANTS = {
     ),
     "accelerators of today": (assets, "accelerators_by", lambda first, _hour: len(first)),
 }
+
+
+def test_a_year_of_hours_is_chosen_again_within_seconds(everything):
+    tables = tables_of(everything)
+    begun = time.process_time()
+    for step in range(8_760):
+        chosen(tables, YEAR[0] + step * HOUR)
+    assert time.process_time() - begun < 5
 
 
 @pytest.mark.parametrize("name", MUTANTS)
