@@ -287,7 +287,8 @@ def _simulate(
         is_out = generator.random(draws) < sample.outage_rate
         lost = sample.outage_shape[generator.integers(len(sample.outage_shape), size=draws)]
         made = level * np.where(is_out, lost, shape)
-        part = np.where(going, np.minimum(1.0, left / np.maximum(made, 1e-300)), 0.0)
+        ends = going & (made >= left)  # the last day counts in part
+        part = np.where(ends, left / np.where(made > 0, made, 1.0), np.where(going, 1.0, 0.0))
         days += part
         for name, values in sample.quantities.items():
             drawn = values[at]

@@ -13,9 +13,11 @@ from formulae.units import EXACT
 from planning.accrual_records import Accruals, AccruedDay
 from planning.classes import COMPUTE_CLASSES, group_of
 from planning.earned import Spending, cost_of_days, earned_by_day, earned_states
+from planning.earned_records import WorkDone
+from planning.forecast_records import EstimateBelief
+from planning.forecasting import project_forecast
 from planning.phasing import days_of, planned_cost_by_day, planned_quantity_by_day
 from planning.records import Burndown, BurndownDay, CostGroup, PlanRecord
-from planning.work_done import WorkDone
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +31,7 @@ class Actuals:
     accruals: Accruals = field(default_factory=Accruals)
     work: WorkDone = field(default_factory=WorkDone)
     cost_by_line: Mapping[str, Decimal] = field(default_factory=dict)
+    belief: EstimateBelief | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +80,7 @@ def build_burndown(question: Question, plan: PlanRecord | None, actuals: Actuals
         energy_and_emissions=actuals.emission_summary,
         other_currencies=foreign,
         through=through,
+        work=actuals.work,
         accruals=accruals,
         accrued_cost=None if foreign else _accrued_cost(accruals.days),
     )
@@ -120,6 +124,7 @@ def _with_earned(found: Burndown, plan: PlanRecord, actuals: Actuals) -> Burndow
         emissions=actuals.emission_summary,
     )
     earned = earned_by_day(plan, actuals.work, through=through)
+    found = replace(found, forecast=project_forecast(found, actuals.belief))
     return replace(
         found,
         earned=earned_states(plan, actuals.work, spending),

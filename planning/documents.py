@@ -6,6 +6,7 @@ from typing import Any
 from planning.carbon_budget import CarbonBudget, carbon_budget
 from planning.differences import InputDifference, LineDifference, LineState, PlanDifferences
 from planning.earned_documents import earned_document
+from planning.forecast_documents import forecast_document, interval_document
 from planning.records import Burndown, BurndownDay, PlanRecord
 
 
@@ -143,7 +144,10 @@ def burndown_document(burndown: Burndown) -> dict[str, Any]:
         "coverage_fraction": energy.coverage_fraction,
         "measured_fraction": energy.measured_fraction,
         "scope_2_location_kgco2e": energy.scope_2_location_kgco2e,
-        "estimate_at_completion": {"p10": None, "p50": None, "p90": None},
+        "estimate_at_completion": interval_document(
+            burndown.forecast.cost if burndown.forecast else None
+        ),
+        "forecast": forecast_document(burndown.forecast),
         "earned": earned_document(burndown.earned),
         "carbon_budget": _carbon_document(carbon_budget(burndown)),
         "series": [_day_document(row) for row in burndown.days],

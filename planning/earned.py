@@ -11,11 +11,10 @@ from carbon.records import EmissionSummary
 from formulae.money import divide, exact_sum, quantise_money
 from formulae.units import EXACT
 from planning.accrual_records import AccruedDay
-from planning.earned_records import EarnedState, EarnedStates, Spent, Unit
+from planning.earned_records import EarnedState, EarnedStates, Spent, Unit, WorkDone
 from planning.earned_rules import earned_state, runway_on
 from planning.phasing import days_of
 from planning.records import PlanRecord
-from planning.work_done import WorkDone
 from projects.models import Project
 
 BURN_DAYS: Final = 14

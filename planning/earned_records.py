@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import date
+from datetime import date, datetime
 from decimal import Decimal
 from enum import StrEnum
 
@@ -32,6 +32,34 @@ class LineProgress:
 
     completed_fraction: Decimal
     method: Method
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkDone:
+    """How far each measured line is at the end of each day on which somebody said so.
+
+    `by_line` holds only lines that something measures; `tokens_by_day` is the main run's net count
+    at the end of the day.
+    """
+
+    by_line: Mapping[str, Mapping[date, LineProgress]] = field(default_factory=dict)
+    tokens_by_day: Mapping[date, int] = field(default_factory=dict)
+    tokens_planned: int | None = None
+    last_at: datetime | None = None
+
+    def at(self, day: date) -> dict[str, LineProgress]:
+        """The progress of each measured line by the end of a day: the last word until then."""
+        found = {}
+        for key, days in self.by_line.items():
+            told = [one for one in days if one <= day]
+            if told:
+                found[key] = days[max(told)]
+        return found
+
+    def tokens_at(self, day: date) -> int | None:
+        """The main run's net tokens by the end of a day; None before the first word."""
+        told = [one for one in self.tokens_by_day if one <= day]
+        return self.tokens_by_day[max(told)] if told else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

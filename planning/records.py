@@ -11,7 +11,8 @@ from carbon.records import EmissionSummary
 from formulae.money import exact_sum
 from formulae.units import EXACT
 from planning.accrual_records import Accruals
-from planning.earned_records import EarnedStates
+from planning.earned_records import EarnedStates, WorkDone
+from planning.forecast_records import ProjectForecast
 
 
 class LineBase(StrEnum):
@@ -163,6 +164,8 @@ class Burndown:
     accruals: Accruals | None = None
     accrued_cost: Decimal | None = None
     earned: EarnedStates | None = None
+    work: WorkDone = field(default_factory=WorkDone)
+    forecast: ProjectForecast | None = None
 
     @property
     def cost_to_date(self) -> Decimal | None:

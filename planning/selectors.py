@@ -12,6 +12,7 @@ from planning.accruals import accruals_of
 from planning.burndown import Actuals, Question, build_burndown
 from planning.differences import FrozenEstimate, PlanDifferences, plan_differences
 from planning.earned import spent_by_line
+from planning.forecast_records import EstimateBelief
 from planning.models import Estimate, PlanVersion
 from planning.names import line_name
 from planning.records import Burndown, LineBase, PlanLineRecord, PlanRecord
@@ -139,6 +140,15 @@ def baseline_of(project: Project, *, as_of: datetime) -> PlanRecord | None:
     return plan_record(version) if version else None
 
 
+def belief_of(plan: PlanRecord) -> EstimateBelief | None:
+    """What the estimate behind a plan says of the days of its main run; None where it cannot."""
+    result = Estimate.objects.filter(pk=plan.estimate_id).values_list("result", flat=True).first()
+    days = (result or {}).get("days") or {}
+    if not all(days.get(level) for level in ("p10", "p50", "p90")):
+        return None
+    return EstimateBelief(days_p10=days["p10"], days_p50=days["p50"], days_p90=days["p90"])
+
+
 def burndown_of(project: Project, *, as_of: datetime, basis: str = "effective") -> Burndown:
     """A project's burn-down: what was known at `as_of`, up to that day.
 
@@ -173,6 +183,7 @@ def burndown_of(project: Project, *, as_of: datetime, basis: str = "effective") 
         ),
         work=work_done(project, plan, as_of=as_of),
         cost_by_line=spent_by_line(project, plan=plan, basis=basis, end_on=end_on) if plan else {},
+        belief=belief_of(plan) if plan else None,
     )
     question = Question(as_of=as_of, currency=currency, basis=basis)
     return build_burndown(question, plan, actuals)

@@ -2,14 +2,13 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Final
 
 from formulae.earned_value import completed_fraction
 from formulae.money import exact_sum
-from planning.earned_records import LineProgress, Method
+from planning.earned_records import LineProgress, Method, WorkDone
 from planning.models import Estimate, Milestone
 from planning.records import PlanRecord
 from projects.models import Project
@@ -21,34 +20,6 @@ from runs.selectors import runs_of
 MAIN_RUN: Final = "main_run"
 FIRST_DAY: Final = date(2000, 1, 1)
 LAST_DAY: Final = date.max - timedelta(days=1)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkDone:
-    """How far each measured line is at the end of each day on which somebody said so.
-
-    `by_line` holds only lines that something measures; `tokens_by_day` is the main run's net count
-    at the end of the day.
-    """
-
-    by_line: Mapping[str, Mapping[date, LineProgress]] = field(default_factory=dict)
-    tokens_by_day: Mapping[date, int] = field(default_factory=dict)
-    tokens_planned: int | None = None
-    last_at: datetime | None = None
-
-    def at(self, day: date) -> dict[str, LineProgress]:
-        """The progress of each measured line by the end of a day: the last word until then."""
-        found = {}
-        for key, days in self.by_line.items():
-            told = [one for one in days if one <= day]
-            if told:
-                found[key] = days[max(told)]
-        return found
-
-    def tokens_at(self, day: date) -> int | None:
-        """The main run's net tokens by the end of a day; None before the first word."""
-        told = [one for one in self.tokens_by_day if one <= day]
-        return self.tokens_by_day[max(told)] if told else None
 
 
 def work_done(project: Project, plan: PlanRecord | None, *, as_of: datetime) -> WorkDone:

@@ -97,7 +97,7 @@ def make_plan(amount: str = "100", extra: str = "90") -> PlanRecord:
         )
 
     return PlanRecord(
-        version_id=uuid4(),
+        version_id=1,
         number=1,
         is_approved=True,
         approved_at=None,
