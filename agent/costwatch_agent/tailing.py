@@ -21,7 +21,7 @@ from costwatch_agent.sender import Answer, Sender
 from costwatch_agent.spool import Spool
 
 log = logging.getLogger(__name__)
-RUN: Final = re.compile(r"[\w.-]{1,100}/[\w.-]{1,99}")
+RUN: Final = re.compile(r"[a-zA-Z0-9_-]{1,100}/[a-zA-Z0-9_-]{1,99}")  # as addresses hold them
 POLL_S: Final = 1.0
 LOOK_S: Final = 10.0  # between two looks for files that a pattern names
 FORGET_S: Final = 600.0  # a file that is gone may come back: rotation takes a moment

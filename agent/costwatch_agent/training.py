@@ -63,6 +63,9 @@ class Run:
         if self._worker is None or self._is_finished:
             return
         try:
+            step = int(step)
+            if step < 0:
+                raise ValueError(f"step {step}")
             at_s, took_s = self.lap(step)
             self.tell(
                 step,

@@ -96,13 +96,13 @@ class Worker:
         self._sending.start()
 
     def _run(self) -> None:
-        self._spool.cut()  # what a former start left
-        next_cut_s = time.monotonic() + SEND_EVERY_S
-        while not self._stopping.is_set():
-            self._stopping.wait(BEAT_S)
+        is_last = False
+        next_cut_s = 0.0  # at once: what a former start left
+        while not is_last:
+            is_last = self._stopping.wait(BEAT_S)
             try:
                 self._take()
-                if time.monotonic() >= next_cut_s or self._stopping.is_set():
+                if is_last or time.monotonic() >= next_cut_s:
                     self._spool.cut()
                     next_cut_s = time.monotonic() + SEND_EVERY_S
             except Exception as error:  # noqa: BLE001 - the thread's outermost line

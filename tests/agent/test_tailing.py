@@ -25,7 +25,7 @@ DOOR = "/api/v1/runs/moe-10b/main/progress"
 def step_line(step, second=None):
     second = step if second is None else second
     minute, second = divmod(second, 60)
-    return f"2026-11-03 08:{minute:02d}:{second:02d},000 INFO step: {step}  loss: 1.5  tps: 9,000\n"
+    return f"2025-11-03 08:{minute:02d}:{second:02d},000 INFO step: {step}  loss: 1.5  tps: 9,000\n"
 
 
 def job_of(tmp_path, *patterns, **changes):
@@ -212,7 +212,7 @@ def test_a_log_that_no_profile_reads_is_said(tmp_path, log, caplog):
 def test_a_long_log_is_read_in_pieces(tmp_path, log):
     door = ProgressDoor()
     add(
-        log, "".join(f'{{"ts": {1793692800 + n}, "step": {n}, "loss": 1}}\n' for n in range(20_000))
+        log, "".join(f'{{"ts": {1762156800 + n}, "step": {n}, "loss": 1}}\n' for n in range(20_000))
     )
     with progress_door(door) as url:
         tail = tail_to(url, job_of(tmp_path, log, spool_max_bytes=64 << 20))
@@ -256,7 +256,7 @@ def test_a_dry_run_needs_no_server_and_shows_what_would_be_sent():
     assert run.returncode == 0
     (summary,) = json.loads(run.stdout)["files"]
     assert (summary["profile"], summary["records"]) == ("megatron", 3)
-    assert summary["last"]["at"] == "2026-11-03T09:00:26.000Z"
+    assert summary["last"]["at"] == "2025-11-03T09:00:26.000Z"
     assert summary["last"]["tokens_total"] == 5760 * 4096
     assert [event["kind"] for event in summary["events"]] == [
         "restart", "note", "checkpoint", "stop",
