@@ -1,6 +1,6 @@
 """Reads a delivery's texts into classified charges: refuses what it must, notes what was odd."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Final
@@ -73,9 +73,9 @@ def read_charges(engine: Engine, files: Sequence[ReadFile]) -> Reading:
         typed = typed_lines(lines.lines, file.layout, repairs)
         parts.append(file.adapter.charges(typed, file.layout))
     found = _Charges(engine, files, ibis.union(*parts) if len(parts) > 1 else parts[0])
-    counts = found.counts()
+    counts, distinct = found.counts_and_words()
     found.refuse_misplaced(counts)
-    spellings, normalised, odd = found.words()
+    spellings, normalised, odd = found.settled_words(distinct)
     charges = with_billing_period(spelled(found.charges, spellings))
     return Reading(
         charges=classify(engine, charges),
@@ -111,8 +111,20 @@ class _Charges:
         self.engine, self.files, self.all = engine, files, charges
         self.charges = charges.filter(~is_total_line(charges))
 
-    def counts(self) -> dict[str, int]:
-        """Where a value is missing that every charge should have, and lines that sum up others."""
+    def counts_and_words(self) -> tuple[dict[str, int], dict[str, dict[str, int]]]:
+        """What lines lack or sum up; every word of the columns that hold few, with its rows."""
+        asked = self._asked()
+        groups = self.all.group_by(*DISTINCT, is_total=is_total_line(self.all)).agg(**asked)
+        found = self.engine.rows(groups.limit(MAX_SPELLINGS + 1))
+        if len(found) > MAX_SPELLINGS:  # then these are not all
+            (counts,) = self.engine.rows(self.all.aggregate(**asked))
+        else:
+            counts = {name: sum(group[name] or 0 for group in found) for name in asked}
+        words = _words(group for group in found if not group["is_total"])
+        return {name: int(count or 0) for name, count in counts.items()}, words
+
+    def _asked(self) -> dict[str, Any]:
+        """Where a value is missing that every charge should have; what has no costs or is a sum."""
         total_line = is_total_line(self.all)
         asked = {
             f"null_{column.name}": (self.all[column.name].isnull() & ~total_line).sum()
@@ -121,8 +133,8 @@ class _Charges:
         }
         asked["total_lines"] = total_line.sum()
         asked["without_costs"] = without_costs(self.all).sum()
-        found = self.engine.rows(self.all.aggregate(**asked))[0]
-        return {name: int(value or 0) for name, value in found.items()}
+        asked["rows"] = self.all.count()
+        return asked
 
     def refuse_misplaced(self, counts: dict[str, int]) -> None:
         """Refuse a charge without a time or a currency."""
@@ -130,15 +142,14 @@ class _Charges:
             if counts[f"null_{name}"]:
                 raise self._refusal(name, self.charges[name].isnull(), "it is empty")
 
-    def words(
-        self,
+    def settled_words(
+        self, distinct: Mapping[str, Mapping[str, int]]
     ) -> tuple[dict[str, dict[str, str]], list[dict[str, Any]], list[dict[str, Any]]]:
         """Odd spellings of known words with the usual ones; and the words that nobody knows.
 
         Raises:
             ChargesRefusedError: a currency that ISO 4217 does not know.
         """
-        distinct = self._distinct()
         for value in distinct["billing_currency"]:
             if value not in _currencies():
                 raise self._refusal(
@@ -159,17 +170,6 @@ class _Charges:
                     spellings.setdefault(name, {})[value] = word
                     normalised.append({"column": name, "from": value, "to": word, "rows": rows})
         return spellings, normalised, odd[:200]
-
-    def _distinct(self) -> dict[str, dict[str, int]]:
-        """Every word of the columns that hold few, with its rows, in one pass."""
-        grouped = self.charges.group_by(list(DISTINCT)).agg(rows=self.charges.count())
-        found: dict[str, dict[str, int]] = {name: {} for name in DISTINCT}
-        for row in self.engine.rows(grouped.limit(MAX_SPELLINGS)):
-            for name in DISTINCT:
-                if row[name] is not None:
-                    words = found[name]
-                    words[row[name]] = words.get(row[name], 0) + row["rows"]
-        return {name: dict(sorted(words.items())) for name, words in found.items()}
 
     def set_aside(self, count: int) -> list[dict[str, Any]]:
         """The lines that sum up others: shown, not counted."""
@@ -199,6 +199,16 @@ class _Charges:
             row=first["x_source_row"],
             column=file.their_name(name),
         )
+
+
+def _words(groups: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, int]]:
+    """The different words of each column, with their rows."""
+    found: dict[str, dict[str, int]] = {name: {} for name in DISTINCT}
+    for group in groups:
+        for name, words in found.items():
+            if group[name] is not None:
+                words[group[name]] = words.get(group[name], 0) + group["rows"]
+    return {name: dict(sorted(words.items())) for name, words in found.items()}
 
 
 def _nulls(counts: dict[str, int]) -> list[dict[str, Any]]:

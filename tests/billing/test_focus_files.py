@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from billing import reading
 from billing.checks import verify
 from billing.models import DailyCost, Delivery, PeriodVersion
 from billing.selectors import costs_grouped
@@ -120,6 +121,14 @@ def test_the_traps_of_a_real_export_are_handled_and_reported():
     assert [month["period"] for month in report["periods"]] == ["2026-09", "2026-10"]
     assert "FOCUS 1.0" in report["saw"][0]
     assert verify(organisation().pk) == []
+
+
+def test_more_wordings_than_are_looked_at_still_count_every_missing_value(monkeypatch):
+    monkeypatch.setattr(reading, "MAX_SPELLINGS", 1)
+
+    delivery = imported((SAMPLE.name, SAMPLE.read_bytes()))
+
+    assert delivery.report["nulls"] == [{"column": "contracted_cost", "rows": 2}]
 
 
 def test_a_cost_that_no_row_states_stays_missing_instead_of_zero():
