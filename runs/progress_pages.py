@@ -13,7 +13,7 @@ from projects.models import Project
 from runs.models import ProgressSource
 from runs.progress_answers import FIRST_DAY, LAST_DAY
 from runs.progress_basis import mfu_bases
-from runs.progress_charts import charts_of
+from runs.progress_charts import MARKED, charts_of
 from runs.progress_moments import moments_of
 from runs.progress_records import EventKind, MfuBasis, ProgressDay, RunEvent, RunNow
 from runs.progress_rows import midnight
@@ -93,27 +93,30 @@ def run_page(project: Project, run: RunRecord) -> dict[str, Any]:
     return {
         "line": _line(now, basis, at),
         "basis": basis,
+        "denominator": basis.denominator.split(" per ")[0] if basis else "",
         "days": days[::-1][:DAYS_SHOWN],
         "last_day": days[-1] if days else None,
         "moments": moments,
         "charts": charts_of(run, moments, events, denominator) if moments else [],
-        "events": _event_lines(events),
-        "events_hidden": max(0, len(events) - EVENTS_SHOWN),
+        **_event_parts(events),
         "ledger": _ledger(project, run, days, events, at),
         "sources": list(ProgressSource.objects.filter(run_id=run.run_id)),
     }
 
 
-def _event_lines(events: Sequence[RunEvent]) -> list[EventLine]:
-    """The last events, the newest first."""
-    return [
-        EventLine(
-            event=event,
-            name=event_name(event.kind),
-            is_marked=event.kind in (EventKind.RESTART, EventKind.ROLLBACK, EventKind.STOP),
-        )
-        for event in events[::-1][:EVENTS_SHOWN]
-    ]
+def _event_parts(events: Sequence[RunEvent]) -> dict[str, Any]:
+    """The last events, the newest first; checkpoints, of which there are many, as a count."""
+    saved = [event for event in events if event.kind is EventKind.CHECKPOINT]
+    others = [event for event in events if event.kind is not EventKind.CHECKPOINT]
+    return {
+        "events": [
+            EventLine(event=event, name=event_name(event.kind), is_marked=event.kind in MARKED)
+            for event in others[::-1][:EVENTS_SHOWN]
+        ],
+        "events_hidden": max(0, len(others) - EVENTS_SHOWN),
+        "checkpoints": len(saved),
+        "last_checkpoint_at": saved[-1].at if saved else None,
+    }
 
 
 def _ledger(

@@ -15,6 +15,7 @@ from formulae.units import MICROSECOND_PER_S
 from runs.day_records import DaySums, Happened, Reading, sums_from
 from runs.day_sums import Finder, sum_day
 from runs.models import RunDay, RunHappening, StepReading
+from runs.progress_checks import FUTURE
 
 MICROSECOND: Final = timedelta(microseconds=1)
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -120,11 +121,18 @@ def sums_of(row: RunDay, as_of: datetime | None) -> DaySums:
     return sums_from(row.sums)
 
 
+def _known(as_of: datetime | None) -> QuerySet[RunDay]:
+    """The days of which something can have been known at an instant."""
+    if as_of is None:
+        return RunDay.objects.all()
+    return RunDay.objects.filter(day__lte=(as_of + FUTURE).astimezone(UTC).date())
+
+
 def day_sums(
     run_ids: Iterable[UUID], *, start_on: date, end_on: date, as_of: datetime | None = None
 ) -> dict[UUID, dict[date, DaySums]]:
     """The sums of the runs' days in [start_on, end_on) that hold something, by day, ascending."""
-    rows = RunDay.objects.filter(run_id__in=list(run_ids), day__gte=start_on, day__lt=end_on)
+    rows = _known(as_of).filter(run_id__in=list(run_ids), day__gte=start_on, day__lt=end_on)
     found: dict[UUID, dict[date, DaySums]] = {}
     for row in rows.order_by("day"):
         sums = sums_of(row, as_of)
@@ -135,7 +143,7 @@ def day_sums(
 
 def sums_before(run_id: UUID, day: date, as_of: datetime | None = None) -> DaySums | None:
     """The sums of the run's last day before this one on which it stood at a step."""
-    rows = RunDay.objects.filter(run_id=run_id, day__lt=day).order_by("-day")
+    rows = _known(as_of).filter(run_id=run_id, day__lt=day).order_by("-day")
     for row in rows.iterator(chunk_size=8):
         sums = sums_of(row, as_of)
         if sums.last_step is not None:

@@ -1,4 +1,4 @@
-"""Hands the demo's generated files in at the doors of bills and power, and waits for their jobs."""
+"""Hands the demo's files and reports in at the doors of real data, and waits for their jobs."""
 
 import json
 import subprocess
@@ -13,6 +13,7 @@ from pathlib import Path
 from subprocess import PIPE
 
 from django.conf import settings
+from django.db import transaction
 
 from billing.invoice_selectors import reconciliations
 from billing.selectors import sources as billing_sources
@@ -24,7 +25,12 @@ from costwatch.demo.focus import BillFile
 from costwatch.demo.inline_jobs import finish_job
 from costwatch.demo.ledger import ChargeLedger
 from costwatch.demo.power import PowerFile
+from costwatch.demo.progress import SOURCE, RunOfStory, by_day
+from projects.access import project_for
 from projects.records import Actor
+from runs.progress import record_progress
+from runs.progress_summing import sum_stale_days
+from runs.selectors import run_by_slug
 
 CENT = Decimal("0.01")
 SCRATCH_PREFIX = "costwatch-demo-"
@@ -75,6 +81,21 @@ def state_invoices(actor: Actor, ledger: ChargeLedger) -> None:
             note="synthetic",
         )
         state_total(actor, wish)
+
+
+def deliver_progress(actor: Actor, runs: Sequence[RunOfStory]) -> None:
+    """Each run's days as they became known, each at its end; what is there already stays."""
+    project = project_for(actor, story.PROJECT_SLUG)
+    for run in runs:
+        record = run_by_slug(project.pk, run.slug)
+        if record is None:
+            raise LookupError(f"The demo's configuration lacks the run {run.slug}")
+        with transaction.atomic():
+            for known_at, (points, events) in by_day(run).items():
+                record_progress(
+                    actor, record, points=points, events=events, source=SOURCE, now=known_at
+                )
+            sum_stale_days(record.run_id)
 
 
 def deliver_power(actor: Actor, files: Sequence[PowerFile], *, now: datetime) -> None:

@@ -98,6 +98,10 @@ def _runs() -> list[dict[str, Any]]:
             "accelerator_count": story.EXPERIMENT_NODE_COUNT * story.GPUS_PER_NODE,
             "start": instant_text(story.EXPERIMENTS_START),
             "end": instant_text(story.MAIN_RUN_START),
+            "parameters_active": story.EXPERIMENT_PARAMETERS,
+            "tokens_per_step": story.EXPERIMENT_TOKENS_PER_STEP,
+            "tokens_planned": story.EXPERIMENT_TOKENS,
+            "plan_line_key": "experiments",
         },
         shared
         | {
@@ -105,6 +109,10 @@ def _runs() -> list[dict[str, Any]]:
             "name": "Main run (synthetic)",
             "accelerator_count": story.ACCELERATOR_COUNT,
             "start": instant_text(story.MAIN_RUN_START),
+            "parameters_active": story.ACTIVE_PARAMETERS,
+            "tokens_per_step": story.MAIN_TOKENS_PER_STEP,
+            "tokens_planned": story.TRAINING_TOKENS,
+            "plan_line_key": "main_run",
         },
     ]
 

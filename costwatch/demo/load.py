@@ -18,6 +18,7 @@ from costwatch.demo.deliveries import (
     PowerDeliveryError,
     deliver_bills,
     deliver_power,
+    deliver_progress,
     delivering_power,
     state_invoices,
 )
@@ -30,6 +31,7 @@ from costwatch.demo.energy import deliver_grid_and_contract, deliver_readings, d
 from costwatch.demo.inline_jobs import finish_waiting
 from costwatch.demo.people import ensure_people
 from costwatch.demo.power import build_power
+from costwatch.demo.progress import build_progress
 from planning.selectors import plan_versions
 from planning.services import DraftChoice, approve_plan, draft_plan, freeze_estimate
 from planning.spec import parse_request
@@ -102,6 +104,8 @@ def load_demo(organisation: Organisation, wish: Wish) -> dict[str, float]:
             files, ledger = build_bills(wish.seed)
             deliver_bills(actor, files)
             state_invoices(actor, ledger)
+        with clock.stage("progress"):
+            deliver_progress(actor, build_progress(wish.seed))
     with clock.stage("readings"):
         deliver_readings(actor, now=_after_the_story(), seed=wish.seed)
         finish_waiting(organisation.pk, FOLLOW_UPS)

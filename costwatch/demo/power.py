@@ -48,11 +48,16 @@ class HourOfFleet:
     reported: npt.NDArray[np.bool_]
 
 
+def experiment_level_w(start: datetime) -> float:
+    """The mean power of a device in the sweep of experiments that runs at `start`."""
+    sweep = (start - story.EXPERIMENTS_START) // timedelta(hours=story.EXPERIMENT_SWEEP_H)
+    return _EXPERIMENT_LEVELS_W[sweep % len(_EXPERIMENT_LEVELS_W)]
+
+
 def _level_w(start: datetime) -> float:
     """The mean power of a busy device in the hour from `start`."""
     if start < story.MAIN_RUN_START:
-        sweep = (start - story.EXPERIMENTS_START) // timedelta(hours=9)
-        return _EXPERIMENT_LEVELS_W[sweep % len(_EXPERIMENT_LEVELS_W)]
+        return experiment_level_w(start)
     if story.is_restarting(start):
         return IDLE_W
     return SLOW_W if story.is_slow(start) else TRAINING_W

@@ -30,11 +30,23 @@ SLOW_WEEK_END: Final = datetime(2026, 10, 12, tzinfo=UTC)
 PRICE_CHANGE_AT: Final = datetime(2026, 10, 19, tzinfo=UTC)
 RESTART_START: Final = datetime(2026, 10, 27, 3, tzinfo=UTC)
 RESTART_END: Final = datetime(2026, 10, 28, 9, tzinfo=UTC)
+ROLLBACK_AT: Final = datetime(2026, 10, 15, 14, tzinfo=UTC)
+ROLLBACK_TO: Final = datetime(2026, 10, 15, 8, tzinfo=UTC)
+"""The loss explodes, and the run goes on from the checkpoint of that hour."""
 METER_OUTAGE_START: Final = datetime(2026, 10, 3, 14, tzinfo=UTC)
 METER_OUTAGE_END: Final = datetime(2026, 10, 3, 20, tzinfo=UTC)
 BILLED_UNTIL: Final = datetime(2026, 11, 15, tzinfo=UTC)
 """Bills lag behind: the last charge ends here, a day before the last power sample."""
 AS_OF: Final = datetime(2026, 11, 16, tzinfo=UTC)
+
+# --- what the runs do: the main one falls short of the utilisation planned
+MAIN_TOKENS_PER_STEP: Final = 2**22
+MAIN_STEP_MFU: Final = 0.375
+SLOW_STEP_MFU: Final = 0.262
+EXPERIMENT_PARAMETERS: Final = 1_500_000_000
+EXPERIMENT_TOKENS_PER_STEP: Final = 2**21
+EXPERIMENT_TOKENS: Final = 6_500_000_000_000
+EXPERIMENT_SWEEP_H: Final = 9
 
 # --- the fleet
 NODE_COUNT: Final = 32
