@@ -91,7 +91,7 @@ def _through(question: Question, actuals: Actuals) -> date | None:
     """The last day that anything is known of; what merely goes on every day is no news."""
     known = [row.day for row in actuals.costs] + [row.day for row in actuals.energy]
     known += [one.day for one in actuals.accruals.days if one.unit != "day"]
-    known += list(actuals.work.tokens_by_day)
+    known = known or list(actuals.work.tokens_by_day)
     return min(max(known), question.as_of.date()) if known else None
 
 

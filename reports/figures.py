@@ -10,6 +10,7 @@ from planning.records import Burndown, CostGroup, PlanRecord
 from reports.records import DayRow
 from ui.charts import (
     Figure,
+    Marker,
     Series,
     TimeChart,
     burn_down_figure,
@@ -68,14 +69,14 @@ def _known_series(
     )
 
 
-def _reference_lines(plan: PlanRecord) -> list[Series]:
-    """The 1.0x, 1.8x and 2.0x lines over the plan's days."""
+def _reference_lines(plan: PlanRecord, until: date | None) -> list[Series]:
+    """The 1.0x, 1.8x and 2.0x lines over the plan's days, and on to the end of the chart."""
     return [
         flat_line(
             f"{multiple}×",
             plan.main_run_cost * multiple,
             starts_on=plan.starts_on,
-            ends_on=plan.ends_on,
+            ends_on=max(plan.ends_on, until or plan.ends_on),
         )
         for multiple in REFERENCES
     ]
@@ -96,41 +97,112 @@ def _as_of_on(burndown: Burndown) -> date | None:
 
 
 def cost_figure(
-    burndown: Burndown, rows: Sequence[DayRow], groups: Sequence[CostGroup]
+    burndown: Burndown,
+    rows: Sequence[DayRow],
+    groups: Sequence[CostGroup],
+    markers: Sequence[Marker] = (),
 ) -> Figure | None:
-    """Planned value, the reference lines, and actual cost stacked by band; its net is a line."""
+    """Cost stacked by band with what is accrued on top, planned and earned value, the forecast."""
     if not rows:
         return None
-    stacked = [
-        _known_series(
-            group_name(group),
-            rows,
-            [row.groups[index] for row in rows],
-            colour=COLOURS[group],
-        )
-        for index, group in enumerate(groups)
-        if group is not CostGroup.CREDITS
-    ]
+    starts_on, ends_on = _axis(burndown)
+    forecast = _forecast_lines(burndown)
+    if forecast and ends_on:
+        ends_on = max(ends_on, *(series.days[-1] for series in forecast))
+    chart = TimeChart(
+        stacked=_bands(burndown, rows, groups),
+        estimated=_accrued(burndown, rows),
+        lines=[*_lines(burndown, rows), *forecast],
+        references=_reference_lines(burndown.plan, ends_on) if burndown.plan else (),
+        as_of_on=_as_of_on(burndown),
+        markers=markers,
+        starts_on=starts_on,
+        ends_on=ends_on,
+        weeks_from=burndown.plan.starts_on if burndown.plan else None,
+    )
+    return burn_down_figure(chart, currency=burndown.currency)
+
+
+def _bands(burndown: Burndown, rows: Sequence[DayRow], groups: Sequence[CostGroup]) -> list[Series]:
+    """Billed cost by band; under days that are accrued it stays as high as it was."""
+    found = []
+    for index, group in enumerate(groups):
+        if group is CostGroup.CREDITS:
+            continue
+        values = [row.groups[index] for row in rows]
+        if burndown.accrued_cost:
+            values = _held(rows, values, burndown.through)
+        name = group_name(group)
+        found.append(_known_series(name, rows, values, colour=COLOURS[group]))
+    return found
+
+
+def _held(
+    rows: Sequence[DayRow], values: Sequence[Decimal | None], until: date | None
+) -> list[Decimal | None]:
+    """Running sums that keep their last value up to a day."""
+    held: list[Decimal | None] = []
+    last: Decimal | None = None
+    for row, value in zip(rows, values, strict=True):
+        last = value if value is not None else last
+        held.append(last if until and row.day <= until else value)
+    return held
+
+
+def _accrued(burndown: Burndown, rows: Sequence[DayRow]) -> Series | None:
+    """What is accrued, from the day before the first such day on."""
+    if not burndown.accrued_cost or not burndown.through:
+        return None
+    first = next((place for place, row in enumerate(rows) if row.accrued_cost is not None), None)
+    if first is None:
+        return None
+    some = [row for row in rows[max(first - 1, 0) :] if row.day <= burndown.through]
+    return Series(
+        name=_("Accrued, not billed yet"),
+        days=[row.day for row in some],
+        values=[row.accrued_cost or Decimal(0) for row in some],
+        colour="ink-soft",
+    )
+
+
+def _lines(burndown: Burndown, rows: Sequence[DayRow]) -> list[Series]:
     lines = [
         _known_series(
             _("Actual cost, net of credits"),
             rows,
-            [row.actual_cost for row in rows],
+            [row.cost_to_date for row in rows],
             colour="ink",
         )
     ]
     if burndown.plan:
         lines.append(_known_series(_("Planned value"), rows, [row.planned_value for row in rows]))
-    starts_on, ends_on = _axis(burndown)
-    chart = TimeChart(
-        stacked=stacked,
-        lines=lines,
-        references=_reference_lines(burndown.plan) if burndown.plan else (),
-        as_of_on=_as_of_on(burndown),
-        starts_on=starts_on,
-        ends_on=ends_on,
-    )
-    return burn_down_figure(chart, currency=burndown.currency)
+    if any(row.earned_value is not None for row in rows):
+        earned = [row.earned_value for row in rows]
+        lines.append(_known_series(_("Earned value"), rows, earned, colour="chart-earned"))
+    return lines
+
+
+def _forecast_lines(burndown: Burndown) -> list[Series]:
+    """From today's cost to P10, P50 and P90 at completion."""
+    forecast, plan, spent = burndown.forecast, burndown.plan, burndown.cost_to_date
+    if not forecast or not plan or not forecast.cost or spent is None or not burndown.through:
+        return []
+    after = plan.ends_on - plan.main_run_ends_on
+    ends = {
+        "P10": (forecast.main_run_ends_p10, forecast.cost.p10),
+        "P50": (forecast.main_run_ends_p50, forecast.cost.p50),
+        "P90": (forecast.main_run_ends_p90, forecast.cost.p90),
+    }
+    return [
+        Series(
+            name=_("Forecast {level}").format(level=level),
+            days=(burndown.through, max(day + after, burndown.through + timedelta(days=1))),
+            values=(spent, amount),
+            colour="chart-marker",
+            dash="dash" if level == "P50" else "dot",
+        )
+        for level, (day, amount) in ends.items()
+    ]
 
 
 def _quantity_figure(

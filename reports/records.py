@@ -7,6 +7,7 @@ from datetime import date
 from decimal import Decimal
 from typing import TypeVar
 
+from formulae.money import exact_sum
 from formulae.units import EXACT
 from planning.records import Burndown, BurndownDay, CostGroup
 
@@ -27,6 +28,9 @@ class DayRow:
     coverage_fraction: float | None
     planned_kgco2e: float | None
     scope_2_location_kgco2e: float | None
+    accrued_cost: Decimal | None = None
+    cost_to_date: Decimal | None = None
+    earned_value: Decimal | None = None
 
 
 def running_sums(
@@ -62,6 +66,8 @@ def day_rows(burndown: Burndown, groups: Sequence[CostGroup]) -> tuple[DayRow, .
 
     planned_value = money([row.planned_value if burndown.plan else None for row in days])
     actual_cost = money([row.actual_cost for row in days])
+    accrued_cost = money([row.accrued_cost for row in days])
+    cost_to_date = money([_billed_and_accrued(row) for row in days])
     by_group = [money([_in_group(row, group) for row in days]) for group in groups]
     planned_kwh = quantity("planned_facility_energy_kwh")
     accelerator_kwh = quantity("accelerator_energy_kwh")
@@ -80,9 +86,18 @@ def day_rows(burndown: Burndown, groups: Sequence[CostGroup]) -> tuple[DayRow, .
             coverage_fraction=row.coverage_fraction,
             planned_kgco2e=planned_kg[index],
             scope_2_location_kgco2e=location_kg[index],
+            accrued_cost=accrued_cost[index],
+            cost_to_date=cost_to_date[index],
+            earned_value=row.earned_value_to_date,
         )
         for index, row in enumerate(days)
     )
+
+
+def _billed_and_accrued(row: BurndownDay) -> Decimal | None:
+    """A day's cost, billed and accrued; None where neither is known."""
+    known = [one for one in (row.actual_cost, row.accrued_cost) if one is not None]
+    return exact_sum(known) if known else None
 
 
 def _in_group(row: BurndownDay, group: CostGroup) -> Decimal | None:

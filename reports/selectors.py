@@ -3,6 +3,9 @@
 from dataclasses import dataclass
 from datetime import datetime
 
+from django.utils.translation import get_language
+from django.utils.translation import gettext as _
+
 from carbon.records import FactorUsed
 from carbon.words import kind_name, level_name
 from planning.carbon_budget import CarbonBudget, carbon_budget
@@ -10,9 +13,12 @@ from planning.records import Burndown
 from planning.selectors import burndown_of
 from projects.access import Actor, projects_for
 from projects.models import Project
+from reports.earned_page import IndexRow, LineRow, index_rows, line_rows
 from reports.figures import carbon_figure, cost_figure, energy_figure, group_name, groups_of
+from reports.overview import Overview, basis_words, markers_of, overview_of
 from reports.records import DayRow, day_rows
 from ui.charts import Figure
+from ui.formatting import babel_locale, decimal_text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +83,31 @@ class ProjectPage:
     cost_figure: Figure | None
     energy_figure: Figure | None
     carbon_figure: Figure | None
+    overview: Overview
+
+    @property
+    def indices(self) -> tuple[IndexRow, ...]:
+        """The indices of earned value in its three units."""
+        return index_rows(self.burndown.earned) if self.burndown.earned else ()
+
+    @property
+    def line_rows(self) -> tuple[LineRow, ...]:
+        """The plan's lines in money."""
+        return line_rows(self.burndown.earned) if self.burndown.earned else ()
+
+    @property
+    def schedule_words(self) -> str:
+        """The schedule performance index in a word beside the cost performance index."""
+        index = self.burndown.earned and self.burndown.earned.money.schedule_performance_index
+        if not index:
+            return ""
+        text = decimal_text(index, babel_locale(get_language()), digits=2)
+        return _("against the calendar (SPI): {index}").format(index=text)
+
+    @property
+    def forecast_words(self) -> str:
+        """What the forecast rests on."""
+        return basis_words(self.burndown.forecast) if self.burndown.forecast else ""
 
     @property
     def factors(self) -> tuple[FactorRow, ...]:
@@ -90,8 +121,10 @@ class ProjectPage:
 
     @property
     def cost_badge(self) -> str:
-        """How actual cost is known: from bills, once there are any."""
-        return "not-set" if self.burndown.actual_cost is None else "invoiced"
+        """How cost to date is known: from bills, or with a part that is accrued."""
+        if self.burndown.cost_to_date is None:
+            return "not-set"
+        return "accrued" if self.burndown.accrued_cost else "invoiced"
 
     @property
     def plan_badge(self) -> str:
@@ -113,11 +146,13 @@ def project_page(project: Project, *, as_of: datetime, basis: str) -> ProjectPag
     burndown = burndown_of(project, as_of=as_of, basis=basis)
     groups = groups_of(burndown)
     rows = day_rows(burndown, groups)
+    overview = overview_of(project, burndown, as_of=as_of)
     return ProjectPage(
         burndown=burndown,
         group_names=tuple(group_name(group) for group in groups),
         rows=rows,
-        cost_figure=cost_figure(burndown, rows, groups),
+        overview=overview,
+        cost_figure=cost_figure(burndown, rows, groups, markers_of(overview.happenings)),
         energy_figure=energy_figure(burndown, rows),
         carbon_figure=carbon_figure(burndown, rows),
     )

@@ -14,6 +14,7 @@ from decimal import Decimal
 from typing import Any, Final
 
 from babel.core import Locale
+from babel.dates import format_skeleton
 from django.utils.translation import get_language
 from django.utils.translation import gettext as _
 
@@ -68,6 +69,7 @@ class TimeChart:
     markers: Sequence[Marker] = field(default=())
     starts_on: dt.date | None = None
     ends_on: dt.date | None = None
+    weeks_from: dt.date | None = None  # the first day of week W0, named under the days
 
 
 def flat_line(name: str, value: Value, *, starts_on: dt.date, ends_on: dt.date) -> Series:
@@ -241,7 +243,26 @@ def _day_axis(chart: TimeChart) -> dict[str, Any]:
     axis: dict[str, Any] = {"type": "date", "fixedrange": True}
     if first and last:
         axis["range"] = [first.isoformat(), last.isoformat()]
+        if chart.weeks_from:
+            axis |= _week_ticks(chart.weeks_from, first, last)
     return axis
+
+
+def _week_ticks(weeks_from: dt.date, first: dt.date, last: dt.date) -> dict[str, Any]:
+    """Ticks on the first days of project weeks, at most ten or so, each with its number."""
+    locale = babel_locale(get_language())
+    weeks = range(max((first - weeks_from).days // 7, 0), (last - weeks_from).days // 7 + 1)
+    step = next(size for size in (1, 2, 4, 8, 13, 26, 52, 520) if len(weeks) <= 10 * size)
+    shown = [week for week in weeks if week % step == 0]
+    days = [weeks_from + dt.timedelta(weeks=week) for week in shown]
+    return {
+        "tickmode": "array",
+        "tickvals": [day.isoformat() for day in days],
+        "ticktext": [
+            f"{plain_text(format_skeleton('MMMd', day, locale=locale))}<br>W{week}"
+            for day, week in zip(days, shown, strict=True)
+        ],
+    }
 
 
 def _trace(series: Series, scale: _Scale) -> dict[str, Any]:
