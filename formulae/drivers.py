@@ -59,11 +59,12 @@ class Drivers:
     """What a cost, its energy and its emissions are made of; None is not known.
 
     Planned drivers are those of the budget for the work that was done. `main_h` and `other_h` are
-    accelerator-hours of the main run and of everything else. `lost_h` holds hours of the main run
-    by availability cause; what of `main_h` is neither productive nor lost is unknown time in
-    actuals, and an allowance in a plan: it is set against what was lost beyond the plan's own
-    `lost_h`, in proportion. `currency_cost` is what exchange rates that moved have added,
-    the other amounts being at the plan's rates. The rates serve a plan that has no hours yet.
+    accelerator-hours of the main run and of all other runs; `unassigned_h` were paid for and no
+    run had them: unknown time that no allowance covers, 0 in a plan. `lost_h` holds hours of the
+    main run by availability cause. What of `main_h` is neither productive nor lost is unknown time
+    in actuals, and an allowance in a plan: it is set against what was lost beyond the plan's own
+    `lost_h`, in proportion. `currency_cost` is what exchange rates that moved have added, the other
+    amounts being at the plan's rates. The rates serve a plan that has no hours yet.
     """
 
     tokens: Exact | None = None
@@ -72,6 +73,7 @@ class Drivers:
     lost_h: Mapping[Cause, Exact] = field(default_factory=dict)
     main_h: Exact | None = None
     other_h: Exact | None = None
+    unassigned_h: Exact = 0
     accelerator_h: Exact | None = None
     accelerator_cost: Exact | None = None
     other_compute_cost: Exact | None = 0
@@ -97,10 +99,10 @@ class Drivers:
 
     @property
     def hours(self) -> Fraction | None:
-        """All accelerator-hours: as given, else those of the main run and the others."""
+        """All accelerator-hours: as given, else those of the main run, the others and no run."""
         if self.accelerator_h is not None:
             return Fraction(self.accelerator_h)
-        return sum_known((self.main_h, self.other_h))
+        return sum_known((self.main_h, self.other_h, self.unassigned_h))
 
     @property
     def around(self) -> tuple[Exact | None, ...]:
@@ -122,8 +124,11 @@ class Drivers:
 
     def __post_init__(self) -> None:
         """Refuse hours that cannot be."""
-        given = (self.productive_h, self.main_h, self.other_h, self.accelerator_h)
-        if any(hours is not None and hours < 0 for hours in (*given, *self.lost_h.values())):
+        given = (
+            *(self.productive_h, self.main_h, self.other_h, self.accelerator_h),
+            *(self.unassigned_h, *self.lost_h.values()),
+        )
+        if any(hours is not None and hours < 0 for hours in given):
             raise QuantityError("hours must be at least 0")
         if not self.lost_h.keys() <= set(AVAILABILITY):
             raise QuantityError(f"lost hours are of {', '.join(AVAILABILITY)}")

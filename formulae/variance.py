@@ -103,7 +103,7 @@ def _hour_steps(planned: Drivers, actual: Drivers) -> list[Step]:
             main += more_h
         steps.append((cause, None if more_h is None else main + other))
     if actual.productive_h is None and actual.main_h is not None:
-        main = Fraction(actual.main_h)
+        main = Fraction(actual.main_h) + Fraction(actual.unassigned_h)
         steps.append((Cause.UNEXPLAINED, main + other))
     is_told = actual.other_h is not None
     if actual.other_h is not None:
@@ -133,6 +133,17 @@ def _growth(planned: Drivers, actual: Drivers) -> Fraction | None:
 
 
 def _more_lost(planned: Drivers, actual: Drivers) -> list[Step]:
+    """By availability cause, the hours lost beyond what the plan allows, those of no run too."""
+    nobodys = Fraction(actual.unassigned_h)
+    return [
+        (cause, (more_h or Fraction(0)) + nobodys)
+        if nobodys and cause is Cause.UNKNOWN_TIME
+        else (cause, more_h)
+        for cause, more_h in _beyond_allowance(planned, actual)
+    ]
+
+
+def _beyond_allowance(planned: Drivers, actual: Drivers) -> list[Step]:
     """By availability cause, the hours lost beyond what the plan allows for the useful hours.
 
     Where useful hours are not known, only the causes that actuals name are told.
