@@ -25,8 +25,13 @@ def json_object(text: str) -> Document | None:
     return found if isinstance(found, dict) else None
 
 
-def applies(rule: Rule, text: str, found: Document | None) -> bool:
-    return found is not None if rule.match is None else rule.match.search(text) is not None
+def applies(rule: Rule, text: str, lower: str, found: Document | None) -> bool:
+    """Whether a line is what a rule speaks of. `lower`: the line in lower case."""
+    if rule.match is None:
+        return found is not None
+    if rule.contains and not any(hint in lower for hint in rule.contains):
+        return False
+    return rule.match.search(text) is not None
 
 
 def values_of(rule: Rule, text: str, found: Document | None) -> Values:

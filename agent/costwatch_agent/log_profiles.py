@@ -59,6 +59,7 @@ class Rule:
 
     means: str
     match: re.Pattern[str] | None  # None: a JSON object
+    contains: tuple[str, ...]  # in lower case: one of them is in the line, or match is not tried
     fields: tuple[Field, ...]
     detail: str = ""
 
@@ -118,7 +119,7 @@ def parse(text: str, *, where: str) -> Profile:
 
 def _rule(line: Mapping[str, Any], number: int, *, is_json: bool) -> Rule:
     at = f"[[line]] {number}"
-    _known(line, {"means", "match", "ignore_case", "detail", "fields"}, at)
+    _known(line, {"means", "match", "contains", "ignore_case", "detail", "fields"}, at)
     means = line.get("means")
     if means not in MEANINGS:
         raise ProfileError(f"{at}: means = {means!r}; write one of {', '.join(sorted(MEANINGS))}")
@@ -135,7 +136,13 @@ def _rule(line: Mapping[str, Any], number: int, *, is_json: bool) -> Rule:
     if names - ALLOWED.get(means, NUMBERS | TEXTS):
         raise ProfileError(f"{at}: {means} may hold {', '.join(sorted(ALLOWED[means]))}")
     match = _pattern(line["match"], ignore_case=ignore_case) if "match" in line else None
-    return Rule(means=means, match=match, fields=found, detail=str(line.get("detail", "")))
+    return Rule(
+        means=means,
+        match=match,
+        contains=tuple(text.lower() for text in _texts(line.get("contains", []))),
+        fields=found,
+        detail=str(line.get("detail", "")),
+    )
 
 
 def _field(name: str, entry: Any, *, at: str, ignore_case: bool) -> Field:
@@ -171,7 +178,7 @@ def _known(found: Any, names: set[str], where: str) -> None:
 
 def _texts(found: Any) -> tuple[str, ...]:
     if not isinstance(found, list) or not all(isinstance(text, str) for text in found):
-        raise ProfileError("find of [instant] and keys are lists of texts")
+        raise ProfileError("find of [instant], keys and contains are lists of texts")
     return tuple(found)
 
 

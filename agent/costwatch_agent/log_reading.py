@@ -103,8 +103,9 @@ class LogReader:
             waiting, self._undated = self._undated, []
             for rule, values in waiting:
                 yield from self._event(rule, values, at)
+        lower = text.lower()
         for rule in self.profile.rules:
-            if applies(rule, text, found):
+            if applies(rule, text, lower, found):
                 yield from self._by_rule(rule, text, found, at)
         yield from self._trouble(spoken(text, found), at.instant_ms)
 
@@ -287,9 +288,11 @@ class LogReader:
         """One note for all that is wrong with a line; what goes on is told once a minute."""
         if at_ms is None or not text:
             return
+        lower = text.lower()
         found = [
             f"{rule.detail}: {' '.join(match[match.lastindex or 0].split())}"
             for rule in self._troubles
+            if not rule.contains or any(hint in lower for hint in rule.contains)
             if rule.match is not None and (match := rule.match.search(text)) is not None
             if self._is_news(rule.detail, at_ms)
         ]

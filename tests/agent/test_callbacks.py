@@ -82,11 +82,11 @@ class Trainer:
                 logs = {"loss": 1.0 / step, "grad_norm": 0.5, "learning_rate": 1e-4, "epoch": 0.1}
                 self.call("on_log", logs=logs)
             if step in evaluate_at:
-                time.sleep(0.3)
+                time.sleep(0.6)
                 self.call("on_log", logs={"eval_loss": 9.0})
                 self.call("on_evaluate", metrics={"eval_loss": 9.0})
             if step in save_at:
-                time.sleep(0.2)
+                time.sleep(0.6)
                 self.call("on_save")
         self.call("on_epoch_end")
         self.call("on_log", logs={"train_runtime": 1.0, "train_loss": 0.1, "total_flos": 1e15})
@@ -109,13 +109,13 @@ def test_a_trainers_steps_arrive_with_tokens_and_the_loss_where_it_is_logged(doo
     assert [record.get("loss") for record in records] == [None, 0.5, None, 0.25, None]
     assert records[3]["learning_rate"] == 1e-4
     assert {record["world_size"] for record in records} == {8}
-    assert records[2]["step_time_s"] < 0.2, "an evaluation is no part of a step"
-    assert records[4]["step_time_s"] < 0.2, "nor is saving"
+    assert records[2]["step_time_s"] < 0.5, "an evaluation is no part of a step"
+    assert records[4]["step_time_s"] < 0.5, "nor is saving"
     start, saved, stop = door.events.values()
     assert (start["kind"], saved["kind"], saved["step"], stop["kind"]) == (
         "start", "checkpoint", 4, "stop",
     )  # fmt: skip
-    assert 0.2 <= saved["duration_s"] < 5
+    assert 0.6 <= saved["duration_s"] < 5
 
 
 def test_a_trainer_that_resumes_says_from_where(door, hugging_face):

@@ -276,12 +276,12 @@ def test_a_tail_that_is_stopped_brings_the_rest(tmp_path, log):
             [sys.executable, "-m", "costwatch_agent", "tail", str(log), *pairs],
             env={**os.environ, "PYTHONPATH": str(ROOT / "agent")},
         )
-        wait_for(lambda: (tmp_path / "spool/moe-10b--main/lock").exists())
         add(log, step_line(1))
-        time.sleep(0.3)
+        wait_for(lambda: (tmp_path / "spool/moe-10b--main/tail.json").exists())
+        add(log, step_line(2))
         process.terminate()
         assert process.wait(20) == 0
-    assert door.steps == [1]
+    assert door.steps == [1, 2]
 
 
 @pytest.mark.parametrize(
@@ -332,9 +332,8 @@ def test_the_running_agent_tails_by_option(nvml, node, library, log):
             env=agent_environment(nvml, library),
             stderr=subprocess.DEVNULL,
         )
-        wait_for(lambda: (node.spool / "progress/moe-10b--main/lock").exists())
+        wait_for(lambda: (node.spool / "progress/moe-10b--main/tail.json").exists())
         add(log, step_line(2))
-        time.sleep(0.5)
         process.terminate()
         assert process.wait(30) == 0
     mine = [key for key in door.records if key[0] == DOOR]

@@ -101,10 +101,10 @@ class Tensor:
 
 def test_a_tensor_is_read_on_another_thread_and_training_does_not_wait(door):
     run = training.start("moe-10b/main")
-    loss = Tensor(2.5, wait_s=0.3)
+    loss = Tensor(2.5, wait_s=1.0)
     began_s = time.perf_counter()
     run.step(1, loss=loss, grad_norm=1.0)
-    assert time.perf_counter() - began_s < 0.1
+    assert time.perf_counter() - began_s < 0.5
     run.finish()
     assert loss.read_on is not threading.current_thread()
     assert next(iter(door.records.values()))["loss"] == 2.5
