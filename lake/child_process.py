@@ -40,16 +40,7 @@ class Ask(Protocol):
 @contextmanager
 def confined_child(*, timeout_s: float = 3600.0) -> Iterator[Ask]:
     """A confined process that answers requests about one file; the first sets its bounds."""
-    child = subprocess.Popen(
-        [sys.executable, "-E", "-s", "-m", "lake.parse_child"],
-        cwd=PROJECT_ROOT,
-        env={"PATH": os.defpath, "LANG": "C.UTF-8", "PYTHONDONTWRITEBYTECODE": "1"},
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-        encoding="utf-8",
-    )
+    child = start_child()
     alarm = threading.Timer(timeout_s, child.kill)
     alarm.start()
 
@@ -68,6 +59,20 @@ def confined_child(*, timeout_s: float = 3600.0) -> Iterator[Ask]:
             if pipe is not None:
                 with suppress(BrokenPipeError):
                     pipe.close()
+
+
+def start_child() -> subprocess.Popen[str]:
+    """A new interpreter that waits for its first request."""
+    return subprocess.Popen(
+        [sys.executable, "-E", "-s", "-m", "lake.parse_child"],
+        cwd=PROJECT_ROOT,
+        env={"PATH": os.defpath, "LANG": "C.UTF-8", "PYTHONDONTWRITEBYTECODE": "1"},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        encoding="utf-8",
+    )
 
 
 def ask_child(request: Mapping[str, Any], *, timeout_s: float) -> Mapping[str, Any]:

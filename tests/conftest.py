@@ -4,6 +4,7 @@ import ipaddress
 import os
 import signal
 import socket
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,9 @@ import pytest_django
 from django.db import connection
 from hypothesis import settings as hypothesis_settings
 
+from lake import child_process
 from tests.browser import browser, open_page, page, page_faults
+from tests.warm_children import WarmChild, warm_children
 
 __all__ = ["browser", "open_page", "page", "page_faults"]
 
@@ -58,6 +61,21 @@ def _data_dir(settings: object, tmp_path: Path) -> None:
     """Give each test its own data folder and lake."""
     settings.DATA_DIR = tmp_path / "data"  # type: ignore[attr-defined]
     settings.LAKE_URL = str(tmp_path / "data" / "lake")  # type: ignore[attr-defined]
+
+
+@pytest.fixture(scope="session")
+def _children() -> Iterator[socket.socket]:
+    with warm_children() as asking:
+        yield asking
+
+
+@pytest.fixture(autouse=True)
+def _warm_children(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, _children: socket.socket
+) -> None:
+    """Let files be read by children that need not load anything; not where children are tested."""
+    if hasattr(os, "pidfd_open") and "tests/lake" not in request.path.as_posix():
+        monkeypatch.setattr(child_process, "start_child", lambda: WarmChild(_children))
 
 
 @pytest.fixture(scope="session")
