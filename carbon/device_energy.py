@@ -101,13 +101,13 @@ def device_hours(question: EnergyQuestion) -> tuple[list[DeviceHour], dict[int, 
     found = [
         part
         for device_id, hour, *values in rows
-        for part in _parts(device_id, hour, values, owners.get(device_id, ()))
+        for part in owner_parts(device_id, hour, values, owners.get(device_id, ()))
         if _is_wanted(question, part.owner)
     ]
     return found, devices
 
 
-def _parts(
+def owner_parts(
     device_id: int, hour: datetime, values: Sequence[Any], owners: Sequence[AssignmentRecord]
 ) -> list[DeviceHour]:
     """One device-hour by owner: its time shares out whole numbers by largest remainder."""
@@ -311,6 +311,6 @@ def _shared_hours(
     return [
         part
         for device_id, hour, *values in rows
-        for part in _parts(device_id, hour, values, owners.get(device_id, ()))
+        for part in owner_parts(device_id, hour, values, owners.get(device_id, ()))
         if _is_wanted(question, part.owner)
     ]

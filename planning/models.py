@@ -1,8 +1,9 @@
-"""Tables of intent: frozen estimates, plans, their versions and lines."""
+"""Tables of intent: frozen estimates, plans, their versions and lines, rate cards."""
 
 import uuid
 
 from django.db import models
+from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 
@@ -162,3 +163,45 @@ class Milestone(models.Model):
 
     def __str__(self) -> str:
         return f"W{self.week} {self.name}"
+
+
+class RateCard(models.Model):
+    """What the own hardware of a site costs from a month on. Never changed: the newest row holds.
+
+    A correction is another row of the same site and first day; a trigger refuses anything else.
+    """
+
+    organisation = models.ForeignKey(
+        "projects.Organisation", on_delete=models.PROTECT, related_name="+"
+    )
+    site = models.ForeignKey("runs.Site", on_delete=models.PROTECT, related_name="+")
+    valid_from = models.DateField(help_text="The first day of a month.")
+    currency = models.CharField(max_length=3)
+    capital_per_accelerator = models.DecimalField(max_digits=38, decimal_places=18)
+    life_years = models.DecimalField(max_digits=12, decimal_places=6)
+    residual_fraction = models.DecimalField(max_digits=12, decimal_places=9, default=0)
+    electricity_per_kwh = models.DecimalField(max_digits=38, decimal_places=18)
+    staff_per_month = models.DecimalField(max_digits=38, decimal_places=18, default=0)
+    space_per_month = models.DecimalField(max_digits=38, decimal_places=18, default=0)
+    source = models.CharField(max_length=300)
+    recorded_at = models.DateTimeField(default=timezone.now)
+    recorded_by = models.CharField(max_length=200)
+
+    class Meta:
+        ordering = ["site", "-valid_from", "-id"]
+        indexes = [models.Index(fields=["site", "-valid_from", "-id"], name="rate_card_in_force")]
+        constraints = [
+            models.CheckConstraint(
+                condition=models.Q(life_years__gt=0)
+                & models.Q(residual_fraction__gte=0, residual_fraction__lt=1)
+                & models.Q(capital_per_accelerator__gte=0, electricity_per_kwh__gte=0)
+                & models.Q(staff_per_month__gte=0, space_per_month__gte=0),
+                name="rate_card_can_be",
+            ),
+            models.CheckConstraint(
+                condition=models.Q(valid_from__day=1), name="rate_card_from_a_month_on"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.site_id} from {self.valid_from:%Y-%m}"
