@@ -9,6 +9,7 @@ from runs.models import Assignment, Run
 from runs.progress_records import MfuBasis
 from runs.records import AcceleratorSpec, RunRecord
 from runs.selectors import accelerators
+from ui.count_fields import short_count
 
 FLOP_PER_PARAMETER: Final = 6.0
 USUAL_PRECISION: Final = "bf16"
@@ -57,10 +58,13 @@ def _basis(run: RunRecord, spec: AcceleratorSpec) -> MfuBasis | None:
     tflop = f"{peak / FLOP_PER_TFLOP:.10g}"
     denominator = f"{name} dense, {tflop} TFLOP/s per accelerator (catalogue {spec.key})"
     if run.flop_per_token:
-        flop, basis = run.flop_per_token, f"{run.flop_per_token:.6g} FLOP per token, as set"
+        flop, basis = (
+            run.flop_per_token,
+            f"{short_count(run.flop_per_token)} FLOP per token, as set",
+        )
     elif run.parameters_active:
         flop = FLOP_PER_PARAMETER * run.parameters_active
-        basis = f"6N, N = {run.parameters_active:.6g} active parameters"
+        basis = f"6N, N = {short_count(run.parameters_active)} active parameters"
     else:
         return None
     return MfuBasis(

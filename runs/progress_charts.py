@@ -87,10 +87,13 @@ class _Drawn:
         if trained is None:
             return None
         way, references = self._planned()
+        note = _("Net of rollbacks.")
+        if way is not None:
+            note = _("Net of rollbacks; dotted, the even way to the number planned.")
         return Chart(
             key="tokens",
             title=_("Tokens"),
-            help=_("Net of rollbacks; dotted, the even way to the number planned."),
+            help=note,
             label=_("Tokens trained over time; the table below has the same numbers"),
             figure=self._chart([trained, way], _("tokens"), references),
         )
