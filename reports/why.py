@@ -188,10 +188,11 @@ def _note(note: VarianceNote) -> str:
             "looks like an overrun. Let a run report its tokens."
         ),
         VarianceNote.TIME_UNKNOWN: _(
-            "Part of the run's time has no telemetry: what it was spent on is not known."
+            "Too little is known of how the run's time was spent to tell slow hours from lost ones."
         ),
         VarianceNote.NOT_ASSIGNED: _(
-            "No devices are assigned to the project, so lost hours cannot be told from slow ones."
+            "Some accelerator-hours are of no device that a run is assigned to: what they were spent "
+            "on is not known."
         ),
         VarianceNote.ENERGY_NOT_COVERED: _(
             "Not all device-hours are metered: energy and emissions are less than they were."
