@@ -116,9 +116,9 @@ def line_figure(chart: TimeChart, *, unit: str) -> Figure:
         return _short(value, locale)
 
     def hover(value: Value) -> str:
-        return f"{decimal_text(Decimal(str(value)), locale)} {plain_text(unit)}"
+        return f"{decimal_text(Decimal(str(value)), locale)} {unit}"
 
-    return _time_figure(chart, _Scale(tick=tick, hover=hover, title=plain_text(unit)))
+    return _time_figure(chart, _Scale(tick=tick, hover=hover, title=unit))
 
 
 def plain_text(text: object) -> str:
