@@ -38,3 +38,12 @@ class OwnRateCard:
     staff_per_month: Decimal = Decimal(0)
     space_per_month: Decimal = Decimal(0)
     source: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnOwner:
+    """A project, or one run of it, that own hardware works for; slugs as charges are tagged."""
+
+    project: str
+    run: str = ""
+    plan_line_key: str = ""

@@ -8,4 +8,4 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "costwatch.settings")
 
 app = Celery("costwatch")
 app.config_from_object("django.conf:settings", namespace="CELERY")
-app.autodiscover_tasks(["jobs", "carbon"])
+app.autodiscover_tasks(["jobs", "carbon", "billing", "planning"])

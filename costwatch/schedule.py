@@ -31,4 +31,6 @@ SCHEDULE = (
     Entry(name="refresh price feeds", task="billing.refresh_price_books", every_s=604_800.0),
     # The bytes of power files wait for their job; a week later nothing reads them any more.
     Entry(name="sweep power files", task="carbon.sweep_files", every_s=86_400.0),
+    # The day before is over: own hardware is charged for it, and late readings restate.
+    Entry(name="charge own hardware", task="planning.charge_own_hardware", every_s=86_400.0),
 )

@@ -195,6 +195,7 @@ JOB_KINDS = {
     "carbon.pull_promql": "carbon.promql_pulls:pull_promql_job",
     "carbon.book_readings": "carbon.booking:book_readings_job",
     "runs.sum_progress": "runs.progress_summing:sum_progress_job",
+    "planning.charge_own_hardware": "planning.charging:charge_own_hardware_job",
 }
 
 # Who seals the stored credentials of a room anew: "module:function" giving how many it did.
