@@ -23,6 +23,8 @@ from planning.selectors import (
 )
 from planning.services import freeze_estimate
 from planning.spec import SpecError, parse_request
+from planning.variance import variance_of
+from planning.variance_documents import variance_document
 from projects.access import (
     Actor,
     Scope,
@@ -104,27 +106,46 @@ class PlanView(APIView):
         return Response({"project": project.slug, "versions": versions})
 
 
+_WHAT_WAS_KNOWN = extend_schema(
+    parameters=[
+        OpenApiParameter("as_of", OpenApiTypes.DATETIME),
+        OpenApiParameter("basis", enum=list(BASES)),
+    ],
+    responses={200: OpenApiTypes.OBJECT},
+)
+
+
+def _asked(request: Request, slug: str) -> tuple[Project, datetime, str]:
+    """The project that the caller may see, the instant of knowledge, and the cost basis."""
+    actor = actor_of(request)
+    require_scope(actor, Scope.READ_COSTS, Scope.READ_REPORTS, Scope.MANAGE_PROJECT)
+    project = project_for(actor, slug)
+    text = request.query_params.get("as_of")
+    try:
+        as_of = settled(parse_utc(text) if text else datetime.now(UTC))
+    except ValueError as error:
+        raise ValidationError({"as_of": str(error)}) from error
+    basis = request.query_params.get("basis", "effective")
+    if basis not in BASES:
+        raise ValidationError({"basis": f"Write one of {', '.join(BASES)}."})
+    return project, as_of, basis
+
+
 class BurndownView(APIView):
     """Plan against actuals; the same JSON as `manage.py burndown`."""
 
-    @extend_schema(
-        parameters=[
-            OpenApiParameter("as_of", OpenApiTypes.DATETIME),
-            OpenApiParameter("basis", enum=list(BASES)),
-        ],
-        responses={200: OpenApiTypes.OBJECT},
-    )
+    @_WHAT_WAS_KNOWN
     def get(self, request: Request, slug: str) -> Response:
         """Return what was known at `as_of`, now by default."""
-        actor = actor_of(request)
-        require_scope(actor, Scope.READ_COSTS, Scope.READ_REPORTS, Scope.MANAGE_PROJECT)
-        project = project_for(actor, slug)
-        text = request.query_params.get("as_of")
-        try:
-            as_of = settled(parse_utc(text) if text else datetime.now(UTC))
-        except ValueError as error:
-            raise ValidationError({"as_of": str(error)}) from error
-        basis = request.query_params.get("basis", "effective")
-        if basis not in BASES:
-            raise ValidationError({"basis": f"Write one of {', '.join(BASES)}."})
+        project, as_of, basis = _asked(request, slug)
         return Response(burndown_document(burndown_of(project, as_of=as_of, basis=basis)))
+
+
+class VarianceView(APIView):
+    """Why actuals differ from the plan; the same JSON as `manage.py variance`."""
+
+    @_WHAT_WAS_KNOWN
+    def get(self, request: Request, slug: str) -> Response:
+        """Return the causes as known at `as_of`, now by default; null without a baseline."""
+        project, as_of, basis = _asked(request, slug)
+        return Response(variance_document(variance_of(project, as_of=as_of, basis=basis)))

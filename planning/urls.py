@@ -51,4 +51,5 @@ api_urlpatterns: list[URLPattern | URLResolver] = [
     path("estimates", api.EstimatesView.as_view(), name="api_estimates"),
     path("projects/<slug:slug>/plan", api.PlanView.as_view(), name="api_plan"),
     path("projects/<slug:slug>/burndown", api.BurndownView.as_view(), name="api_burndown"),
+    path("projects/<slug:slug>/variance", api.VarianceView.as_view(), name="api_variance"),
 ]

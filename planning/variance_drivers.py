@@ -26,7 +26,7 @@ MOST_UNKNOWN_FRACTION: Final = Fraction(1, 10)
 _LEAST_SURPLUS_H: Final = Fraction(1, S_PER_HOUR)
 _LINE_CAUSES: Final = {
     "storage": Cause.STORAGE,
-    "requests": Cause.STORAGE,
+    "requests": Cause.TRANSFER,
     "transfer": Cause.TRANSFER,
 }
 GROUPS_OF_CAUSE: Final = {
@@ -36,9 +36,8 @@ GROUPS_OF_CAUSE: Final = {
         CostGroup.STORAGE_HOT,
         CostGroup.STORAGE_WARM,
         CostGroup.STORAGE_COLD,
-        CostGroup.REQUESTS,
     ),
-    Cause.TRANSFER: (CostGroup.TRANSFER,),
+    Cause.TRANSFER: (CostGroup.TRANSFER, CostGroup.REQUESTS),
     Cause.OTHER_CHARGES: (
         CostGroup.SERVICES,
         CostGroup.TAX,
@@ -262,54 +261,61 @@ def _planned_losses(main_h: Fraction | None, assumed: Assumed) -> dict[Cause, Fr
 
 def driver_pairs(planned: Drivers, actual: Drivers, assumed: Assumed) -> dict[Cause, DriverPair]:
     """The driver behind each cause, as planned and as it was."""
-    hours = actual.hours
-    price = _over(planned.accelerator_cost, planned.hours) or planned.price_per_accelerator_h
-    pairs: list[tuple[Cause, DriverUnit, Exact | None, Exact | None]] = [
-        (Cause.VOLUME, DriverUnit.TOKENS, planned.tokens, actual.tokens),
-        (
-            Cause.EFFICIENCY,
-            DriverUnit.FRACTION,
-            _mfu(planned, assumed),
-            _mfu(actual, assumed),
-        ),
-        *(
-            (
-                cause,
-                DriverUnit.ACCELERATOR_H,
-                planned.lost_h.get(cause),
-                actual.lost_h.get(cause),
-            )
-            for cause in CAUSE_OF_BUCKET.values()
-        ),
-        (Cause.EXPERIMENTS, DriverUnit.ACCELERATOR_H, planned.other_h, actual.other_h),
-        (Cause.PRICE, DriverUnit.MONEY_PER_H, price, _over(actual.accelerator_cost, hours)),
-        (
-            Cause.POWER,
-            DriverUnit.KILOWATT,
-            planned.accelerator_kw,
-            _over(actual.accelerator_kwh, hours),
-        ),
-        (
-            Cause.HOST_FACTOR,
-            DriverUnit.RATIO,
-            planned.host_factor,
-            _over(actual.it_kwh, actual.accelerator_kwh),
-        ),
-        (Cause.PUE, DriverUnit.RATIO, planned.pue, _over(actual.facility_kwh, actual.it_kwh)),
-        (
-            Cause.CARBON_INTENSITY,
-            DriverUnit.G_PER_KWH,
-            planned.g_per_kwh,
-            _times(_over(actual.kgco2e, actual.facility_kwh), Fraction(G_PER_KG)),
-        ),
-        (Cause.STORAGE, DriverUnit.MONEY, planned.storage_cost, actual.storage_cost),
-        (Cause.TRANSFER, DriverUnit.MONEY, planned.transfer_cost, actual.transfer_cost),
-        (Cause.OTHER_CHARGES, DriverUnit.MONEY, planned.other_cost, actual.other_cost),
-    ]
+    before, after = _shown_drivers(planned, assumed), _shown_drivers(actual, assumed)
     return {
-        cause: DriverPair(planned=_shown(before), actual=_shown(after), unit=unit)
-        for cause, unit, before, after in pairs
+        cause: DriverPair(planned=before[cause], actual=after[cause], unit=unit)
+        for cause, unit in _UNITS.items()
     }
+
+
+_UNITS: Final = {
+    Cause.VOLUME: DriverUnit.TOKENS,
+    Cause.EFFICIENCY: DriverUnit.FRACTION,
+    **dict.fromkeys(CAUSE_OF_BUCKET.values(), DriverUnit.ACCELERATOR_H),
+    Cause.EXPERIMENTS: DriverUnit.ACCELERATOR_H,
+    Cause.PRICE: DriverUnit.MONEY_PER_H,
+    Cause.POWER: DriverUnit.KILOWATT,
+    Cause.HOST_FACTOR: DriverUnit.RATIO,
+    Cause.PUE: DriverUnit.RATIO,
+    Cause.CARBON_INTENSITY: DriverUnit.G_PER_KWH,
+    Cause.STORAGE: DriverUnit.MONEY,
+    Cause.TRANSFER: DriverUnit.MONEY,
+    Cause.OTHER_CHARGES: DriverUnit.MONEY,
+}
+
+
+def _shown_drivers(drivers: Drivers, assumed: Assumed) -> dict[Cause, Decimal | None]:
+    """Rates follow from the totals; those that are given serve where there are no hours yet."""
+    hours, grams = drivers.hours, _over(drivers.kgco2e, drivers.facility_kwh)
+    price = _over(drivers.accelerator_cost, hours)
+    power = _over(drivers.accelerator_kwh, hours)
+    host = _over(drivers.it_kwh, drivers.accelerator_kwh)
+    pue = _over(drivers.facility_kwh, drivers.it_kwh)
+    intensity = _times(grams, Fraction(G_PER_KG))
+    unassigned = {Cause.UNKNOWN_TIME: Fraction(drivers.unassigned_h)}
+    found: dict[Cause, Exact | None] = {
+        Cause.VOLUME: drivers.tokens,
+        Cause.EFFICIENCY: _mfu(drivers, assumed),
+        **{
+            cause: _plus(drivers.lost_h.get(cause), unassigned.get(cause))
+            for cause in CAUSE_OF_BUCKET.values()
+        },
+        Cause.EXPERIMENTS: drivers.other_h,
+        Cause.PRICE: drivers.price_per_accelerator_h if price is None else price,
+        Cause.POWER: drivers.accelerator_kw if power is None else power,
+        Cause.HOST_FACTOR: drivers.host_factor if host is None else host,
+        Cause.PUE: drivers.pue if pue is None else pue,
+        Cause.CARBON_INTENSITY: drivers.g_per_kwh if intensity is None else intensity,
+        Cause.STORAGE: drivers.storage_cost,
+        Cause.TRANSFER: drivers.transfer_cost,
+        Cause.OTHER_CHARGES: drivers.other_cost,
+    }
+    return {cause: _shown(value) for cause, value in found.items()}
+
+
+def _plus(hours: Exact | None, more_h: Fraction | None) -> Exact | None:
+    """Hours of a cause, with those of no run; None where nothing tells of any."""
+    return Fraction(hours or 0) + more_h if more_h else hours
 
 
 def _mfu(drivers: Drivers, assumed: Assumed) -> Fraction | None:

@@ -57,7 +57,7 @@ def test_what_goes_as_planned_has_no_cause() -> None:
         (CostGroup.OTHER_COMPUTE, "60", Cause.EXPERIMENTS),
         (CostGroup.STORAGE_HOT, "60", Cause.STORAGE),
         (CostGroup.STORAGE_WARM, "80", Cause.STORAGE),
-        (CostGroup.REQUESTS, "65", Cause.STORAGE),
+        (CostGroup.REQUESTS, "65", Cause.TRANSFER),
         (CostGroup.TRANSFER, "70", Cause.TRANSFER),
         (CostGroup.SERVICES, "63", Cause.OTHER_CHARGES),
         (CostGroup.TAX, "60", Cause.OTHER_CHARGES),

@@ -1,12 +1,15 @@
 """A variance from real doors: bills, power readings, progress and assignments of a project."""
 
+import json
 from collections.abc import Callable
 from datetime import timedelta
 from decimal import Decimal
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
+from django.core.management import call_command
 from django.utils import timezone
 
 from billing.services import add_exchange_rate
@@ -17,10 +20,12 @@ from planning.selectors import burndown_of
 from planning.services import approve_plan, draft_plan
 from planning.variance import variance_of
 from planning.variance_records import Against, Variance, VarianceNote
+from projects.records import OrganisationRole
 from runs.progress_records import EventKind
 from runs.records import RunRecord
 from tests.billing.builders import costing, focus_csv, hand_in, in_force, rule
 from tests.billing.price_builders import rate_wish
+from tests.builders import person, signed_in
 from tests.carbon.builders import INTERVALS, imported, instant, operator, write_csv
 from tests.planning.builders import make_choice, make_estimate
 from tests.planning.variance_builders import of, untold
@@ -215,6 +220,27 @@ def test_without_a_bill_the_hours_that_ran_are_accrued_and_explained() -> None:
     assert cost(found, Cause.UNEXPLAINED) == 0
 
 
+def test_the_command_and_the_door_tell_the_same() -> None:
+    approve()
+    progress(main_run())
+    out = StringIO()
+    call_command("variance", "--project", "moe", "--json", stdout=out)
+    told = json.loads(out.getvalue())
+    alice = person(role=OrganisationRole.ADMIN)
+    answer = signed_in(alice).get("/api/v1/projects/moe/variance")
+    assert answer.json()["causes"] == told["causes"]
+    causes = {one["cause"]: one for one in told["causes"]}
+    assert list(causes) == [cause.value for cause in Cause]
+    assert Decimal(causes["down"]["cost"]) == pytest.approx(Decimal(40))
+    assert causes["down"]["opens"]["buckets"] == ["down"]
+    words = StringIO()
+    call_command("variance", "--project", "moe", stdout=words)
+    assert "down                       40.00 USD" in words.getvalue()
+
+
 def test_without_a_baseline_there_is_nothing_to_compare() -> None:
     main_run()
     assert variance_of(the_project(), as_of=timezone.now()) is None
+    out = StringIO()
+    call_command("variance", "--project", "moe", "--json", stdout=out)
+    assert json.loads(out.getvalue()) == {"baseline": None, "causes": []}
