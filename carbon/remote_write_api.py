@@ -26,6 +26,7 @@ from carbon.doors import accept, ensure_sender
 from carbon.models import Sender
 from carbon.parsing import TooMuchWaits
 from carbon.refusals import note_refused, note_taken, sender_name
+from carbon.run_samples import store_run_samples
 from projects.access import actor_of, require_scope
 from projects.authentication import TokenAuthentication, bearer_of
 from projects.parsing import BodyTooLarge, UnsupportedBody
@@ -101,8 +102,8 @@ class RemoteWriteView(APIView):
             note_refused(site, _token_name(actor), str(error), now=timezone.now())
             raise exceptions.ParseError(str(error), code=error.code) from error
         version = request.META.get("HTTP_USER_AGENT", "")[:80]
-        _store(site, decoded, body, sender=(_token_name(actor), version))
-        return _answer(decoded)
+        of_runs = _store(actor, site, decoded, body, sender=(_token_name(actor), version))
+        return _answer(decoded, of_runs)
 
     def handle_exception(self, exc: Exception) -> Response:
         """Note a refused sender on its site before it is answered."""
@@ -129,13 +130,16 @@ def _token_name(actor: Actor) -> str:
     return actor.label.removeprefix(LABEL_OF_TOKENS)
 
 
-def _store(site: SiteRecord, decoded: Decoded, body: bytes, *, sender: tuple[str, str]) -> None:
-    """Commit what was understood, one body for each exporter and replica."""
-    if not decoded.streams:
-        return
+def _store(
+    actor: Actor, site: SiteRecord, decoded: Decoded, body: bytes, *, sender: tuple[str, str]
+) -> int:
+    """Commit what was understood, one body for each exporter and replica; says how many of runs."""
+    if not decoded.streams and not decoded.runs:
+        return 0
     name, version = sender
     now = timezone.now()
     with transaction.atomic():
+        stored = store_run_samples(actor, decoded, name=name, now=now)
         for stream, brought in decoded.streams:
             sender_id = ensure_sender(
                 site,
@@ -147,9 +151,10 @@ def _store(site: SiteRecord, decoded: Decoded, body: bytes, *, sender: tuple[str
             accept(site, sender_id, brought, sha256=sha256(body).digest(), received_at=now)
         note_taken(site, name, decoded.complaint)
     decoded.remember()
+    return stored
 
 
-def _answer(decoded: Decoded) -> HttpResponse:
+def _answer(decoded: Decoded, of_runs: int) -> HttpResponse:
     """204, or 400 with what was refused: a part that is lost must never look taken."""
     answer: HttpResponse
     if decoded.complaint:
@@ -161,7 +166,7 @@ def _answer(decoded: Decoded) -> HttpResponse:
         answer = Response(document, status=400)
     else:
         answer = HttpResponse(status=204)
-    answer[WRITTEN] = str(decoded.written)
+    answer[WRITTEN] = str(decoded.written + of_runs)
     return answer
 
 

@@ -124,6 +124,10 @@ class _Walk:
             self._back(reading.at, stood, reading.step, reading.tokens, until=stood.at)
             stood = self.marks[-1]
         steps = reading.step - stood.step if stood is not None else 0
+        if not steps and not events and not went_back and stood is not None:
+            # Said again before the next step is done: the time until then is the next step's.
+            self.sums.loss = reading.loss if reading.loss is not None else self.sums.loss
+            return
         self._spend_time(reading, steps, events, went_back=went_back)
         self._count(reading, stood, steps)
         self.last = reading

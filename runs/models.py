@@ -222,6 +222,8 @@ class ProgressSource(models.Model):
     name = models.CharField(max_length=120)
     created_at = models.DateTimeField(auto_now_add=True)
     heard_at = models.DateTimeField()
+    waiting = models.JSONField(default=dict)
+    """Measures by instant, of a source that tells them apart, until their step is told."""
 
     class Meta:
         ordering = ["name"]
@@ -234,7 +236,10 @@ class ProgressSource(models.Model):
 
 
 class StepReading(models.Model):
-    """What a source said after a step; never changed. `known_at` is when it came here."""
+    """What a source said after a step; what is told once is never changed.
+
+    `known_at` is when it came here. Measures that are told apart fill what is not known yet.
+    """
 
     run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="+", db_index=False)
     source = models.ForeignKey(

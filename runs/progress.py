@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
 from typing import Any, Final
 from uuid import UUID
 
@@ -110,13 +110,12 @@ def record_progress(  # noqa: PLR0913  # the contract of every door of progress
     told = [event for index, event in enumerate(events) if index not in bad_events]
     if not good and not told:
         return Recorded(points_new=0, points_known=0, events_new=0, refused=tuple(refused))
-    source_id = _heard(actor, run, source.strip()[:LONGEST_SOURCE] or "unnamed", at)
+    source_id = heard(actor, run, source, at)
     keys = (run.run_id, source_id, at)
     new_points = _insert("runs_stepreading", POINT_COLUMNS, keys, good)
     new_events = _insert("runs_runhappening", EVENT_COLUMNS, keys, told)
-    touched = sorted({one.astimezone(UTC).date() for one in (*new_points, *new_events)})
-    if touched:
-        _mark_stale(run.run_id, touched, at)
+    if new_points or new_events:
+        mark_changed(run.run_id, (*new_points, *new_events), at)
         enqueue(
             organisation_id=actor.organisation_id,
             kind=JOB,
@@ -134,8 +133,9 @@ def record_progress(  # noqa: PLR0913  # the contract of every door of progress
     )
 
 
-def _heard(actor: Actor, run: RunRecord, name: str, at: datetime) -> int:
+def heard(actor: Actor, run: RunRecord, source: str, at: datetime) -> int:
     """The key of a source of the run, whose first report is noted in the trail."""
+    name = source.strip()[:LONGEST_SOURCE] or "unnamed"
     found, is_new = ProgressSource.objects.get_or_create(
         run_id=run.run_id, name=name, defaults={"heard_at": at}
     )
@@ -171,8 +171,11 @@ def _plain(value: Any) -> Any:
     return value.value if isinstance(value, EventKind) else value
 
 
-def _mark_stale(run_id: UUID, touched: Sequence[date], at: datetime) -> None:
+def mark_changed(run_id: UUID, instants: Sequence[datetime], at: datetime) -> None:
     """Mark the days whose sums change: a step back, and the next point, look at what was before."""
+    touched = sorted({one.astimezone(UTC).date() for one in instants})
+    if not touched:
+        return
     later = RunDay.objects.filter(run_id=run_id, day__gt=touched[0]).order_by("day")
     known = [
         (day, bool(sums.get("points")), bool(sums.get("backs")))

@@ -26,6 +26,7 @@ class Table(IntEnum):
     COUNTER = 2
     USE = 3
     NODE = 4
+    RUN = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,6 +121,10 @@ def _node(
     )
 
 
+def _run(name: str, measure: str, *, rank: int = 0) -> Metric:
+    return Metric(name=name, exporter=TRAINING, table=Table.RUN, measure=measure, rank=rank)
+
+
 _RANGES: Final[Mapping[str, tuple[float, float]]] = {
     "utilisation_fraction": (0.0, 1.0),
     "temperature_c": (-100.0, 300.0),
@@ -134,6 +139,7 @@ NVML: Final = "nvidia_gpu_prometheus_exporter"
 AGENT: Final = "costwatch-agent"
 IPMI: Final = "ipmi_exporter"
 KEPLER: Final = "kepler"
+TRAINING: Final = "training"
 NODE_POWER: Final = "costwatch_node_power_watts"  # the agent's, and of recording rules
 WHOLE_SERVER: Final = ("Server Power Control", "System Power Control", "Chassis Power Control", "")
 
@@ -188,6 +194,18 @@ _ALL: Final = (
     ),
     _node(KEPLER, "kepler_node_cpu_watts", "rapl", gpus=False, where=("zone", ("package",))),
     _node(AGENT, NODE_POWER, "bmc", gpus=True),
+    _run("costwatch_run_step", "step"),
+    _run("costwatch_run_tokens_total", "tokens_total"),
+    _run("costwatch_run_step_seconds", "step_time_s"),
+    _run("costwatch_run_world_size", "world_size"),
+    _run("costwatch_run_loss", "loss"),
+    _run("costwatch_run_gradient_norm", "grad_norm"),
+    _run("costwatch_run_learning_rate", "learning_rate"),
+    _run("costwatch_run_data_seconds", "data_s"),
+    _run("costwatch_run_communication_seconds", "communication_s"),
+    _run("costwatch_run_checkpoint_seconds", "checkpoint_s"),
+    _run("costwatch_run_mfu_ratio", "reported_mfu_fraction"),
+    replace(_run("training_loss", "loss", rank=1), shared_name=True),
 )
 METRICS: Final[Mapping[str, Metric]] = {one.name: one for one in _ALL}
 _METERS_WITH_GPUS: Final[Mapping[str, bool]] = {"bmc": True, "pdu": True, "rapl": False}

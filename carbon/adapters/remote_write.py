@@ -15,8 +15,10 @@ from uuid import UUID
 import numpy as np
 import numpy.typing as npt
 
+from carbon.adapters.metric_names import Table
 from carbon.adapters.remote_write_book import IGNORED, SeriesBook, book_of
 from carbon.adapters.remote_write_columns import Kept, brought_of
+from carbon.adapters.remote_write_runs import RunSample, run_samples
 from carbon.adapters.remote_write_series import SeriesError, series_of
 from carbon.adapters.remote_write_wire import (
     RemoteWriteError,
@@ -91,6 +93,7 @@ class Decoded:
     refused: Refused
     book: SeriesBook
     noted: tuple[Ints, Ints]
+    runs: tuple[RunSample, ...] = ()
 
     def remember(self) -> None:
         """Note which jobs were passed on, so that they are not with every request."""
@@ -137,6 +140,11 @@ def decode(body: bytes, *, owner: UUID, now: datetime) -> Decoded:
     ignored = slow.ignored + len(series) - int(np.count_nonzero(meant))
     meant &= value.view(np.int64) != STALE_BITS
     found = found if meant.all() else found.only(meant)
+    runs: tuple[RunSample, ...] = ()
+    of_runs = found.rows["table"] == Table.RUN
+    if of_runs.any():
+        runs = run_samples(book, found.only(of_runs))
+        found = found.only(~of_runs)
     kept = _kept(book, found, refused, now=now)
     streams, noted = brought_of(book, kept)
     return Decoded(
@@ -147,6 +155,7 @@ def decode(body: bytes, *, owner: UUID, now: datetime) -> Decoded:
         refused=refused,
         book=book,
         noted=noted,
+        runs=runs,
     )
 
 

@@ -84,6 +84,8 @@ class SeriesBook:
         row["stream"] = self._number(self.streams, series.stream, series.stream)
         row["job"], row["noted_at"] = series.job is not None, NEVER
         row["gpus"] = metric.includes_accelerators
+        if series.run is not None:
+            return number  # read by its series, not by columns
         if series.device is None:
             row["code"] = METERS.index(metric.meter)
             row["thing"] = self._number(self.nodes, series.node, series.node)

@@ -23,6 +23,9 @@ UUID_LABELS: Final = ("UUID", "uuid", "gpu_uuid")
 NODE_LABELS: Final = ("node", "node_name", "kubernetes_node", "nodename", "exported_node")
 HOST_LABELS: Final = ("Hostname", "hostname", "host", "instance")
 MODEL_LABELS: Final = ("modelName", "gpu_name", "model", "name")
+PROJECT_LABELS: Final = ("project", "exported_project")
+RUN_LABELS: Final = ("run", "exported_run")
+MAX_SLUG: Final = 80
 REPLICA_LABELS: Final = ("__replica__", "prometheus_replica", "replica")
 EXPORTER_PODS: Final = ("dcgm-exporter", "gpu-exporter", "costwatch-agent")
 _BARE_UUID: Final = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
@@ -55,11 +58,13 @@ class Series:
     device: DeviceAbout | None = None
     node: str = ""
     job: Job | None = None
+    run: tuple[str, str] | None = None  # project and run, by their short names
 
     @property
     def label(self) -> str:
         """How a message names it."""
-        return f"{self.metric.name} of {self.device.uuid if self.device else self.node}"
+        whose = "/".join(self.run) if self.run else self.node
+        return f"{self.metric.name} of {self.device.uuid if self.device else whose}"
 
 
 def series_of(labels: Sequence[tuple[str, str]]) -> Series | None:
@@ -70,10 +75,14 @@ def series_of(labels: Sequence[tuple[str, str]]) -> Series | None:
     """
     by_name = _checked(labels)
     metric = metric_of(by_name)
-    if metric is None or (metric.shared_name and not _first(by_name, UUID_LABELS)):
+    if metric is None:
         return None
     replica = _first(by_name, REPLICA_LABELS)[:80]
     stream = (metric.exporter, replica)
+    if metric.table is Table.RUN:
+        return _series_of_run(metric, stream, by_name)
+    if metric.shared_name and not _first(by_name, UUID_LABELS):
+        return None
     if metric.table is Table.NODE:
         node = _node_of(by_name)
         if not node:
@@ -88,6 +97,18 @@ def series_of(labels: Sequence[tuple[str, str]]) -> Series | None:
         model=_first(by_name, MODEL_LABELS)[:120],
     )
     return Series(metric=metric, stream=stream, device=about, job=_job_of(by_name))
+
+
+def _series_of_run(
+    metric: Metric, stream: tuple[str, str], labels: Mapping[str, str]
+) -> Series | None:
+    """What training code says of its run; None where a shared name is somebody else's."""
+    project, run = _first(labels, PROJECT_LABELS), _first(labels, RUN_LABELS)
+    if project and run and max(len(project), len(run)) <= MAX_SLUG:
+        return Series(metric=metric, stream=stream, run=(project, run))
+    if metric.shared_name:
+        return None
+    raise SeriesError("no_run", f"{metric.name} needs the labels project and run, by short names")
 
 
 def _checked(labels: Sequence[tuple[str, str]]) -> Mapping[str, str]:

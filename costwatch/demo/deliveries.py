@@ -29,6 +29,7 @@ from costwatch.demo.progress import SOURCE, RunOfStory, by_day
 from projects.access import project_for
 from projects.records import Actor
 from runs.progress import record_progress
+from runs.progress_selectors import tokens_by
 from runs.progress_summing import sum_stale_days
 from runs.selectors import run_by_slug
 
@@ -84,12 +85,14 @@ def state_invoices(actor: Actor, ledger: ChargeLedger) -> None:
 
 
 def deliver_progress(actor: Actor, runs: Sequence[RunOfStory]) -> None:
-    """Each run's days as they became known, each at its end; what is there already stays."""
+    """Each run's days as they became known, each at its end; a run that has reported stays."""
     project = project_for(actor, story.PROJECT_SLUG)
     for run in runs:
         record = run_by_slug(project.pk, run.slug)
         if record is None:
             raise LookupError(f"The demo's configuration lacks the run {run.slug}")
+        if tokens_by(record.run_id, story.AS_OF) is not None:
+            continue
         with transaction.atomic():
             for known_at, (points, events) in by_day(run).items():
                 record_progress(

@@ -196,3 +196,18 @@ def test_buckets_sum_to_what_was_allocated_whatever_is_reported(points, told, be
     found = [amount for hour in hours for amount in hour.device_microseconds.values()]
     assert min(found) >= 0
     assert sum(found) == allocated
+
+
+def test_a_step_that_a_scraper_sees_several_times_is_one_step():
+    run = make_run()
+    assign(run, T0, None)
+    seen = [
+        point
+        for step in range(61)
+        for repeat in range(4)
+        for point in steps(
+            step, step, at=T0 + step * MINUTE + repeat * timedelta(seconds=15), step_s=60.0
+        )
+    ]
+    record(run, seen, now=NOW)
+    assert spent(ledger(run)) == {Bucket.PRODUCTIVE: 8}
