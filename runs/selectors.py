@@ -211,6 +211,11 @@ def assignments_between(
     return _assignment_records(found)
 
 
+def has_devices_at_work(project_id: UUID) -> bool:
+    """Whether any device ever worked for the project."""
+    return Assignment.objects.filter(project_id=project_id).exists()
+
+
 def assignments_of_site(site_id: UUID) -> list[AssignmentRecord]:
     """All assignments of a site's devices."""
     return _assignment_records(Assignment.objects.filter(device__site_id=site_id))
