@@ -191,8 +191,8 @@ def _note(note: VarianceNote) -> str:
             "Too little is known of how the run's time was spent to tell slow hours from lost ones."
         ),
         VarianceNote.NOT_ASSIGNED: _(
-            "Some accelerator-hours are of no device that a run is assigned to: what they were spent "
-            "on is not known."
+            "Some accelerator-hours are of no device that a run is assigned to: what they were "
+            "spent on is not known."
         ),
         VarianceNote.ENERGY_NOT_COVERED: _(
             "Not all device-hours are metered: energy and emissions are less than they were."
