@@ -103,6 +103,11 @@ def project_for(actor: Actor, slug: str, role: Role = Role.VIEWER) -> Project:
     return project
 
 
+def has_role(actor: Actor, project: Project, role: Role) -> bool:
+    """Whether an actor that sees the project holds at least `role` in it: what a page may offer."""
+    return _role_in(actor, project).rank >= role.rank
+
+
 def require_organisation_role(actor: Actor, *, write: bool) -> None:
     """Let organisation-wide roles pass: admins to write, auditors too to read.
 

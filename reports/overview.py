@@ -17,6 +17,8 @@ from planning.records import Burndown
 from planning.selectors import belief_of, plan_versions
 from planning.variance import variance_of
 from projects.models import Project
+from reports.models import Annotation
+from reports.note_selectors import annotations_of
 from reports.why import Why, why_of
 from runs.progress_records import EventKind
 from runs.progress_selectors import events_of
@@ -27,6 +29,7 @@ SHOWN_EVENTS = frozenset({EventKind.RESTART, EventKind.ROLLBACK})
 MOST_MARKERS = 6
 APART = timedelta(days=5)
 MOST_SHOWN = 12
+MARKER_LETTERS = 24
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,11 +57,12 @@ class PastRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Happening:
-    """A day worth a word: an event of a run, a new baseline."""
+    """A day worth a word: an event of a run, a new baseline, what somebody says of it."""
 
     day: date
     label: str
     detail: str = ""
+    annotation: Annotation | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,11 +97,15 @@ def overview_of(project: Project, burndown: Burndown, *, as_of: datetime) -> Ove
 
 
 def markers_of(happenings: Sequence[Happening]) -> list[Marker]:
-    """The newest happenings as marks on a chart, some days apart: more would hide it."""
+    """What people said, then the newest happenings: marks some days apart, or they hide it."""
+    newest = sorted(happenings, key=lambda one: (one.annotation is not None, one.day), reverse=True)
     marks: list[Marker] = []
-    for one in reversed(happenings):
-        if not marks or marks[-1].day - one.day >= APART:
-            marks.append(Marker(day=one.day, label=one.label))
+    for one in newest:
+        if all(abs(mark.day - one.day) >= APART for mark in marks):
+            label = one.label
+            if len(label) > MARKER_LETTERS:
+                label = label[: MARKER_LETTERS - 1].rstrip() + "…"
+            marks.append(Marker(day=one.day, label=label))
     return marks[:MOST_MARKERS]
 
 
@@ -134,9 +142,18 @@ def _past(burndown: Burndown, past: Sequence[ProjectForecast]) -> tuple[PastRow,
 
 
 def _happenings(project: Project, burndown: Burndown) -> tuple[Happening, ...]:
-    """Restarts, rollbacks and stops of runs, and new baselines, in order."""
+    """Restarts and rollbacks of runs, new baselines, annotations, in order."""
+    told = [
+        Happening(day=one.day, label=one.text, annotation=one) for one in annotations_of(project.pk)
+    ]
+    newest = sorted(_recorded(project, burndown), key=lambda one: one.day)[-MOST_SHOWN:]
+    return tuple(sorted([*newest, *told], key=lambda one: one.day))
+
+
+def _recorded(project: Project, burndown: Burndown) -> list[Happening]:
+    """What runs and plans tell of the chart's days."""
     if not burndown.days:
-        return ()
+        return []
     start = datetime.combine(burndown.days[0].day, time.min, tzinfo=UTC)
     end = min(burndown.as_of, start + timedelta(days=3660))
     found = [
@@ -153,7 +170,7 @@ def _happenings(project: Project, burndown: Burndown) -> tuple[Happening, ...]:
         if one.approved_at and start <= one.approved_at <= end:
             label = _("baseline {number}").format(number=one.number)
             found.append(Happening(day=one.approved_at.date(), label=label, detail=one.reason))
-    return tuple(sorted(found, key=lambda one: one.day))[-MOST_SHOWN:]
+    return found
 
 
 def _event(kind: EventKind) -> str:

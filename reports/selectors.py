@@ -1,5 +1,6 @@
-"""Reads for people: the portfolio and a project's page."""
+"""Reads for people: a project's page."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -11,40 +12,14 @@ from carbon.words import kind_name, level_name
 from planning.carbon_budget import CarbonBudget, carbon_budget
 from planning.records import Burndown
 from planning.selectors import burndown_of
-from projects.access import Actor, projects_for
 from projects.models import Project
 from reports.earned_page import IndexRow, LineRow, index_rows, line_rows
 from reports.figures import carbon_figure, cost_figure, energy_figure, group_name, groups_of
+from reports.first_steps import FirstStep, first_steps
 from reports.overview import Overview, basis_words, markers_of, overview_of
 from reports.records import DayRow, day_rows
 from ui.charts import Figure
 from ui.formatting import babel_locale, decimal_text
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PortfolioRow:
-    """One project on the first page."""
-
-    project: Project
-    burndown: Burndown
-
-    @property
-    def standing(self) -> str:
-        """The badge: within-plan, above-plan, over-band, or not-set when it cannot be said."""
-        multiple, over = self.burndown.programme_multiple, self.burndown.cost_over_plan
-        if multiple is None or over is None:
-            return "not-set"
-        if multiple > 2:
-            return "over-band"
-        return "above-plan" if over > 0 else "within-plan"
-
-
-def portfolio(actor: Actor, *, as_of: datetime) -> list[PortfolioRow]:
-    """Every project that the actor may see, with where it stands."""
-    return [
-        PortfolioRow(project=project, burndown=burndown_of(project, as_of=as_of))
-        for project in projects_for(actor)
-    ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +59,7 @@ class ProjectPage:
     energy_figure: Figure | None
     carbon_figure: Figure | None
     overview: Overview
+    steps: Sequence[FirstStep]
 
     @property
     def indices(self) -> tuple[IndexRow, ...]:
@@ -152,6 +128,7 @@ def project_page(project: Project, *, as_of: datetime, basis: str) -> ProjectPag
         group_names=tuple(group_name(group) for group in groups),
         rows=rows,
         overview=overview,
+        steps=first_steps(project, burndown),
         cost_figure=cost_figure(burndown, rows, groups, markers_of(overview.happenings)),
         energy_figure=energy_figure(burndown, rows),
         carbon_figure=carbon_figure(burndown, rows),

@@ -2,11 +2,12 @@
 
 from django.urls import URLPattern, URLResolver, path
 
-from reports import views
+from reports import project_urls, views
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("", views.home, name="home"),
     path("projects/<slug:slug>/", views.project, name="project"),
     path("projects/<slug:slug>/advice/", views.advice, name="advice"),
+    *project_urls.urlpatterns,
 ]
 api_urlpatterns: list[URLPattern | URLResolver] = []

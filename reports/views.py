@@ -12,9 +12,12 @@ from carbon.instants import settled
 from formulae.periods import parse_utc
 from planning.records import Burndown
 from planning.selectors import BASES
-from projects.access import Role, actor_of, project_for, sees_unallocated
+from projects.access import Role, actor_of, has_role, project_for, sees_unallocated
 from reports.advice import advice_of, metered_through
-from reports.selectors import portfolio, project_page
+from reports.note_selectors import comments_of
+from reports.note_views import PROJECT_KIND
+from reports.portfolio import portfolio
+from reports.selectors import project_page
 
 DAYS_ADVISED = 30
 MOST_DAYS_ADVISED = 92
@@ -55,7 +58,8 @@ def _energy_url(slug: str, burndown: Burndown, as_of: str) -> str:
 @require_safe
 def project(request: HttpRequest, slug: str) -> HttpResponse:
     """Plan against actuals in money, energy and carbon."""
-    found = project_for(actor_of(request), slug, Role.VIEWER)
+    actor = actor_of(request)
+    found = project_for(actor, slug, Role.VIEWER)
     basis = request.GET.get("basis", "")
     basis = basis if basis in BASES else "effective"
     page = project_page(found, as_of=_asked_instant(request.GET.get("as_of", "")), basis=basis)
@@ -65,6 +69,11 @@ def project(request: HttpRequest, slug: str) -> HttpResponse:
         "burndown": page.burndown,
         "bases": BASES[:2],
         "energy_url": _energy_url(found.slug, page.burndown, request.GET.get("as_of", "")),
+        "may_annotate": has_role(actor, found, Role.ANALYST),
+        "is_owner": has_role(actor, found, Role.OWNER),
+        "comments": comments_of(
+            found.organisation_id, project_id=found.pk, subject_kind=PROJECT_KIND
+        ),
     }
     return render(request, "reports/project.html", context)
 

@@ -1,0 +1,16 @@
+"""Addresses of a project's page: what people add to it."""
+
+from django.urls import URLPattern, URLResolver, path
+
+from reports import note_views
+
+urlpatterns: list[URLPattern | URLResolver] = [
+    path("projects/<slug:slug>/annotations/", note_views.annotations, name="annotations"),
+    path("projects/<slug:slug>/comments/", note_views.comments, name="comments"),
+    path(
+        "annotations/<uuid:annotation_id>/delete/",
+        note_views.annotation_delete,
+        name="annotation_delete",
+    ),
+    path("comments/<uuid:comment_id>/delete/", note_views.comment_delete, name="comment_delete"),
+]
