@@ -5,7 +5,7 @@ done, so that an early run is no overrun and a late one no saving.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from fractions import Fraction
@@ -13,8 +13,8 @@ from typing import Any, Final
 
 from django.utils import timezone
 
-from formulae.drivers import CAUSE_OF_BUCKET, Cause, Drivers, Exact, stored
-from formulae.money import exact_sum
+from formulae.drivers import AVAILABILITY, CAUSE_OF_BUCKET, Cause, Drivers, Exact, stored
+from formulae.money import exact_sum, round_half_even
 from formulae.time_ledger import Bucket
 from formulae.units import EXACT
 from formulae.variance import CauseAmount, variance_by_cause
@@ -43,6 +43,7 @@ from planning.variance_records import (
     CauseDay,
     CauseDetail,
     Compared,
+    DriverPair,
     Opens,
     Variance,
     VarianceNote,
@@ -132,7 +133,7 @@ def build_variance(known: Known) -> Variance:
                 cost=one.cost,
                 facility_energy_kwh=one.facility_kwh,
                 kgco2e=one.kgco2e,
-                driver=pairs.get(one.cause),
+                driver=_with_allowed(one, pairs.get(one.cause), planned),
                 opens=_opens(one, known),
             )
             for one in variance_by_cause(planned, actual)
@@ -140,6 +141,18 @@ def build_variance(known: Known) -> Variance:
         coverage_fraction=energy.coverage_fraction,
         notes=_notes(known, actual, against),
     )
+
+
+def _with_allowed(one: CauseAmount, pair: DriverPair | None, planned: Drivers) -> DriverPair | None:
+    """The driver; for lost hours, planned is what the plan allows, its share of goodput too."""
+    cost, hours = planned.accelerator_cost, planned.hours
+    if one.cause not in AVAILABILITY or pair is None or pair.actual is None:
+        return pair
+    if one.cost is None or not cost or not hours:
+        return pair
+    beyond_h = Fraction(one.cost) * hours / Fraction(cost)
+    allowed = round_half_even(stored(Fraction(pair.actual) - beyond_h) or Decimal(0), decimals=6)
+    return replace(pair, planned=allowed)
 
 
 def _compared(planned: Exact | None, actual: Exact | None) -> Compared:

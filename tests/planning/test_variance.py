@@ -92,6 +92,9 @@ def test_time_beyond_what_the_plan_allows_stands_under_what_took_it(
     time = make_time({Bucket.PRODUCTIVE: 450, bucket: 55}, day=THROUGH)
     found = make_variance(time=time, hours="605", costs={CostGroup.ACCELERATOR: "1512.50"})
     assert moved(found) == {cause: Decimal("12.50")}
+    driver = of(found, cause).driver
+    assert driver is not None
+    assert (driver.planned, driver.actual) == (Decimal(50), Decimal(55))  # as goodput allows
     opens = of(found, cause).opens
     assert opens.buckets == (bucket.value,)
     assert opens.run_ids == (time.main_runs[0].run_id,)
