@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import date, timedelta
 from decimal import Decimal
 from urllib.parse import urlencode
 from uuid import UUID
@@ -35,6 +35,16 @@ class WayDown:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CauseDayRow:
+    """A day on which a cause weighs, and where that day is shown."""
+
+    day: date
+    cost: Decimal | None
+    accelerator_h: Decimal | None
+    href: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CauseRow:
     """One cause with its amounts, its bar from `x` over `width` of 100, and the ways down."""
 
@@ -46,6 +56,7 @@ class CauseRow:
     width: float
     is_saving: bool
     ways: tuple[WayDown, ...]
+    days: tuple[CauseDayRow, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,7 +113,27 @@ def _row(  # noqa: PLR0913  # a row is drawn within the bounds of all
         width=abs(cost) / span * WIDTH,
         is_saving=cost < 0,
         ways=_ways(project, one, variance, runs),
+        days=_days(project, one, variance),
     )
+
+
+def _days(project: Project, one: CauseDetail, variance: Variance) -> tuple[CauseDayRow, ...]:
+    """The heaviest days of a cause: their charges, else their energy hour by hour."""
+    rows = []
+    for day in one.opens.days:
+        if one.opens.cost_classes:
+            asked = [("group_by", "x_cost_class"), ("filter", f"project={project.slug}")]
+            asked += [("filter", f"x_cost_class={name}") for name in one.opens.cost_classes]
+            asked += [("basis", variance.basis), ("from", f"{day.day}"), ("to", f"{day.day}")]
+            href = f"{reverse('charges')}?{urlencode(asked)}"
+        else:
+            span = [("from", f"{day.day}"), ("to", f"{day.day + timedelta(days=1)}")]
+            asked = [("by", "hour"), ("project", project.slug), *span]
+            href = f"{reverse('energy')}?{urlencode(asked)}"
+        rows.append(
+            CauseDayRow(day=day.day, cost=day.cost, accelerator_h=day.accelerator_h, href=href)
+        )
+    return tuple(rows)
 
 
 def _ways(
