@@ -19,21 +19,26 @@ _HOT_KEYS = ("x_cost_class", "resource_id")
 _HOT_CLASSES = ("storage_object", "request_get")
 
 
-def spend_findings(organisation_id: UUID, *, month_on: date) -> list[SpendFinding]:
-    """What the charges of a calendar month show, by effective cost, the dearest first."""
+def spend_findings(
+    organisation_id: UUID, *, month_on: date, project_id: UUID | None = None
+) -> list[SpendFinding]:
+    """What the charges of a calendar month show, by effective cost, the dearest first.
+
+    With `project_id`, of what is given to this project alone.
+    """
     end_on = _month_after(month_on)
     before_on = (month_on - timedelta(days=1)).replace(day=1)
     return findings_of(
         [
-            *_lines(organisation_id, _LINE_KEYS, month_on, end_on),
-            *_bare_lines(organisation_id, month_on, end_on),
+            *_lines(organisation_id, _LINE_KEYS, (month_on, end_on), project_id),
+            *_bare_lines(organisation_id, (month_on, end_on), project_id),
         ],
-        _lines(organisation_id, ("x_cost_class",), before_on, month_on),
+        _lines(organisation_id, ("x_cost_class",), (before_on, month_on), project_id),
         _lines(
             organisation_id,
             _HOT_KEYS,
-            month_on,
-            end_on,
+            (month_on, end_on),
+            project_id,
             filters=tuple(f"x_cost_class={name}" for name in _HOT_CLASSES),
         ),
     )
@@ -48,8 +53,8 @@ def billed_months(organisation_id: UUID) -> list[date]:
 def _lines(
     organisation_id: UUID,
     group_by: Sequence[str],
-    start_on: date,
-    end_on: date,
+    days: tuple[date, date],
+    project_id: UUID | None,
     filters: Sequence[str] = (),
 ) -> list[SpendLine]:
     """The groups whose cost is known."""
@@ -57,8 +62,9 @@ def _lines(
         organisation_id,
         group_by=group_by,
         basis="effective",
-        start_on=start_on,
-        end_on=end_on,
+        start_on=days[0],
+        end_on=days[1],
+        project_id=project_id,
         include_unallocated=True,
         filters=filters,
     )
@@ -78,14 +84,18 @@ def _lines(
     ]
 
 
-def _bare_lines(organisation_id: UUID, start_on: date, end_on: date) -> list[SpendLine]:
+def _bare_lines(
+    organisation_id: UUID, days: tuple[date, date], project_id: UUID | None
+) -> list[SpendLine]:
     """What bears no tag, by currency: `has_tags` is the only key, so no other rule counts it."""
     versions = chosen_versions(published_versions(organisation_id), cost_from(Basis.EFFECTIVE))
+    costs = DailyCost.objects.filter(
+        version__in=versions, day__gte=days[0], day__lt=days[1], has_tags=False
+    )
+    if project_id is not None:
+        costs = costs.filter(project_id=project_id)
     found = (
-        DailyCost.objects.filter(
-            version__in=versions, day__gte=start_on, day__lt=end_on, has_tags=False
-        )
-        .values("billing_currency")
+        costs.values("billing_currency")
         .annotate(cost=Sum("effective_cost"), count=Sum("rows"))
         .filter(cost__isnull=False)
     )

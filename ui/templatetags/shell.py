@@ -15,6 +15,7 @@ _FAMILIES: Final = (
     ("reconciliation", "imports"),
     ("allocation", "imports"),
     ("charge", "charges"),
+    ("costs", "costs"),
     ("finding", "findings"),
     ("source", "sources"),
     ("estimate", "estimate_new"),
