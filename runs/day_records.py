@@ -2,10 +2,12 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any, Final
 
 from formulae.spans import Span
+
+CLAIMS: Final = frozenset({"segments", "spans"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,28 +96,39 @@ class DaySums:
     backs: list[Back] = field(default_factory=list)
 
     def document(self) -> dict[str, Any]:
-        """The sums as JSON; a loss that is no number is kept by its name."""
-        found = asdict(self)
-        found["segments"] = [list(asdict(one).values()) for one in self.segments]
+        """The sums as JSON, without the claims; a loss that is no number is kept by its name."""
+        found = {one.name: getattr(self, one.name) for one in fields(self)}
+        found = {name: value for name, value in found.items() if name not in CLAIMS}
+        found["in_steps"] = asdict(self.in_steps)
         found["backs"] = [list(asdict(one).values()) for one in self.backs]
         if self.loss is not None and not math.isfinite(self.loss):
             found["loss"] = str(self.loss)
         return found
 
+    def claims(self) -> dict[str, Any]:
+        """What the day claims of device-time as JSON."""
+        return {
+            "segments": [list(asdict(one).values()) for one in self.segments],
+            "spans": self.spans,
+        }
 
-def sums_from(document: Mapping[str, Any]) -> DaySums:
-    """Sums as they were kept."""
+
+def sums_from(document: Mapping[str, Any], claims: Mapping[str, Any] | None = None) -> DaySums:
+    """Sums as they were kept; without the claims where those are not asked for."""
     plain = dict(document)
     loss, times = plain.get("loss"), plain.get("step_time_s")
-    spans = plain.get("spans", {})
+    told = claims or {}
     return DaySums(
         **{
             **plain,
             "loss": None if loss is None else float(loss),
             "step_time_s": None if times is None else tuple(times),
             "in_steps": InSteps(**plain.get("in_steps", {})),
-            "segments": [Segment(*one) for one in plain.get("segments", ())],
-            "spans": {bucket: [(one[0], one[1]) for one in some] for bucket, some in spans.items()},
+            "segments": [Segment(*one) for one in told.get("segments", ())],
+            "spans": {
+                bucket: [(one[0], one[1]) for one in some]
+                for bucket, some in told.get("spans", {}).items()
+            },
             "backs": [Back(*one) for one in plain.get("backs", ())],
         }
     )

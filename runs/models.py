@@ -312,6 +312,8 @@ class RunDay(models.Model):
     known_at = models.DateTimeField()
     """When the newest of what it sums came here."""
     sums = models.JSONField(default=dict)
+    claims = models.JSONField(default=dict)
+    """How its device-time was spent; apart, because it is long and seldom asked for."""
 
     class Meta:
         ordering = ["day"]

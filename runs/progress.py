@@ -47,8 +47,8 @@ EVENT_COLUMNS: Final = (
     ("duration_s", "float8"),
 )
 MARK_DAYS: Final = (
-    "INSERT INTO runs_runday (run_id, day, is_stale, known_at, sums) "
-    "SELECT %s, day, true, %s, '{}' FROM unnest(%s::date[]) AS day ORDER BY day "
+    "INSERT INTO runs_runday (run_id, day, is_stale, known_at, sums, claims) "
+    "SELECT %s, day, true, %s, '{}', '{}' FROM unnest(%s::date[]) AS day ORDER BY day "
     "ON CONFLICT (run_id, day) DO UPDATE "
     "SET is_stale = true, known_at = greatest(runs_runday.known_at, excluded.known_at)"
 )

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from django.utils.translation import gettext as _
 
-from runs.progress_records import EventKind, ProgressPoint, Refused, RunEvent
+from runs.progress_records import ProgressPoint, Refused, RunEvent
 
 EARLIEST: Final = datetime(2010, 1, 1, tzinfo=UTC)
 FUTURE: Final = timedelta(minutes=5)
@@ -27,12 +27,10 @@ def point_refusal(index: int, point: ProgressPoint, now: datetime) -> Refused | 
 
 def event_refusal(index: int, event: RunEvent, now: datetime) -> Refused | None:
     """The first thing about an event that cannot be; None where it is fine."""
-    goes_on = event.kind is not EventKind.ROLLBACK or event.to_step is not None
     problems = [
         ("at", _instant_problem(event.at, now)),
         ("step", _count_problem(event.step)),
         ("to_step", _count_problem(event.to_step)),
-        ("to_step", "" if goes_on else _("A rollback names the step that it goes on from.")),
         ("duration_s", _seconds_problem(event.duration_s)),
         ("detail", _text_problem(event.detail, LONGEST_DETAIL)),
     ]

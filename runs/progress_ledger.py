@@ -4,7 +4,7 @@ What the steps and events of a run claim is laid on the time for which devices w
 Time of which nothing is told, and all time of devices without a run, is unknown.
 """
 
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, datetime, timedelta
 from statistics import median_low
@@ -36,6 +36,7 @@ BASELINE_DAYS: Final = 28
 """A step is slow against the middle of the run's daily median steps of so many days (the lower
 of two, so that a slow day does not excuse itself)."""
 END_OF_DAYS: Final = date(9999, 12, 31)
+NOTHING: Final = dict.fromkeys(Bucket, 0)
 
 Claims = dict[Bucket, list[Span]]
 Ints = npt.NDArray[np.int64]
@@ -62,9 +63,12 @@ def ledger_by_hour(
             by_run[fleet.run_id].append(fleet)
     of_runs = [one for one in by_run if one is not None]
     sums = day_sums(
-        of_runs, start_on=start.date() - timedelta(days=BASELINE_DAYS), end_on=END_OF_DAYS
+        of_runs,
+        start_on=start.date() - timedelta(days=BASELINE_DAYS),
+        end_on=END_OF_DAYS,
+        with_claims=True,
     )
-    hours: defaultdict[int, dict[Bucket, int]] = defaultdict(lambda: dict.fromkeys(Bucket, 0))
+    hours: dict[int, dict[Bucket, int]] = {}
     for one, of_run in by_run.items():
         claims: Claims = {}
         if one is not None:
@@ -80,14 +84,14 @@ def ledger_by_hour(
 def claims_of(sums: Mapping[date, DaySums], window: Span) -> Claims:
     """What a run's days claim of the time in a window."""
     claims: Claims = {bucket: [] for bucket in Bucket}
+    baselines = _baselines(sums)
     for day, one in sums.items():
         for bucket, spans in one.spans.items():
             claims[Bucket(bucket)] += _within(spans, window)
         claims[Bucket.REWORK] += _within([(back.since, back.until) for back in one.backs], window)
-        segments = [piece for piece in one.segments if _overlaps(piece, window)]
-        baseline_s = _baseline(sums, day) if segments else None
-        for piece in segments:
-            _claim_steps(claims, piece, baseline_s)
+        for piece in one.segments:
+            if piece.start < window[1] and piece.end > window[0]:
+                _claim_steps(claims, piece, baselines[day])
     return claims
 
 
@@ -95,19 +99,17 @@ def _within(spans: Iterable[Span], window: Span) -> list[Span]:
     return [span for span in spans if span[0] < window[1] and span[1] > window[0]]
 
 
-def _overlaps(piece: Segment, window: Span) -> bool:
-    return piece.start < window[1] and piece.end > window[0]
-
-
-def _baseline(sums: Mapping[date, DaySums], day: date) -> float | None:
-    """The usual time of a step: the middle of the daily medians up to the day, s."""
-    first = day - timedelta(days=BASELINE_DAYS)
-    medians = [
-        one.step_time_s[1]
-        for of_day, one in sums.items()
-        if first < of_day <= day and one.step_time_s is not None
-    ]
-    return median_low(medians) if medians else None
+def _baselines(sums: Mapping[date, DaySums]) -> dict[date, float | None]:
+    """The usual time of a step of each day: the middle of the daily medians up to it, s."""
+    recent: deque[tuple[date, float]] = deque()
+    found: dict[date, float | None] = {}
+    for day, one in sums.items():  # ascending
+        if one.step_time_s is not None:
+            recent.append((day, one.step_time_s[1]))
+        while recent and recent[0][0] <= day - timedelta(days=BASELINE_DAYS):
+            recent.popleft()
+        found[day] = median_low(time_s for _day, time_s in recent) if recent else None
+    return found
 
 
 def _claim_steps(claims: Claims, piece: Segment, baseline_s: float | None) -> None:
@@ -155,7 +157,7 @@ _LAST: Final = 253_402_214_400_000_000  # 9999-12-31
 
 
 def _add(
-    hours: defaultdict[int, dict[Bucket, int]],
+    hours: dict[int, dict[Bucket, int]],
     of_run: Sequence[Fleet],
     claims: Claims,
     window: Span,
@@ -173,11 +175,13 @@ def _add(
     np.subtract.at(change, np.searchsorted(cuts, bounds[:, 1]), bounds[:, 2])
     devices = np.cumsum(change)[:-1]
     hour_of = cuts[:-1] // HOUR_MICROSECOND * HOUR_MICROSECOND
-    busy = np.flatnonzero(devices)
+    for hour in np.unique(hour_of[devices > 0]).tolist():
+        hours.setdefault(hour, dict(NOTHING))
     for bucket, spans in ledger_spans([window], claims).items():
         spent = np.diff(_measure(spans, cuts)) * devices
-        for place in busy:
-            hours[int(hour_of[place])][bucket] += int(spent[place])
+        told = np.flatnonzero(spent)
+        for hour, amount in zip(hour_of[told].tolist(), spent[told].tolist(), strict=True):
+            hours[hour][bucket] += amount
 
 
 def _measure(spans: Sequence[Span], cuts: Ints) -> Ints:

@@ -114,11 +114,11 @@ def read_day(
     )
 
 
-def sums_of(row: RunDay, as_of: datetime | None) -> DaySums:
+def sums_of(row: RunDay, as_of: datetime | None, *, with_claims: bool = False) -> DaySums:
     """The sums of a kept day as they were known at an instant, else now."""
     if row.is_stale or (as_of is not None and row.known_at > as_of):
         return read_day(row.run_id, row.day, as_of=as_of)
-    return sums_from(row.sums)
+    return sums_from(row.sums, row.claims if with_claims else None)
 
 
 def _known(as_of: datetime | None) -> QuerySet[RunDay]:
@@ -129,13 +129,20 @@ def _known(as_of: datetime | None) -> QuerySet[RunDay]:
 
 
 def day_sums(
-    run_ids: Iterable[UUID], *, start_on: date, end_on: date, as_of: datetime | None = None
+    run_ids: Iterable[UUID],
+    *,
+    start_on: date,
+    end_on: date,
+    as_of: datetime | None = None,
+    with_claims: bool = False,
 ) -> dict[UUID, dict[date, DaySums]]:
     """The sums of the runs' days in [start_on, end_on) that hold something, by day, ascending."""
     rows = _known(as_of).filter(run_id__in=list(run_ids), day__gte=start_on, day__lt=end_on)
     found: dict[UUID, dict[date, DaySums]] = {}
+    if not with_claims:
+        rows = rows.defer("claims")
     for row in rows.order_by("day"):
-        sums = sums_of(row, as_of)
+        sums = sums_of(row, as_of, with_claims=with_claims)
         if sums.last_step is not None or sums.spans:
             found.setdefault(row.run_id, {})[row.day] = sums
     return found
@@ -144,7 +151,7 @@ def day_sums(
 def sums_before(run_id: UUID, day: date, as_of: datetime | None = None) -> DaySums | None:
     """The sums of the run's last day before this one on which it stood at a step."""
     rows = _known(as_of).filter(run_id=run_id, day__lt=day).order_by("-day")
-    for row in rows.iterator(chunk_size=8):
+    for row in rows.defer("claims").iterator(chunk_size=8):
         sums = sums_of(row, as_of)
         if sums.last_step is not None:
             return sums

@@ -19,8 +19,9 @@ def sum_stale_days(run_id: UUID) -> int:
         with transaction.atomic():
             # Who brings readings holds this row until they are committed: none is overlooked.
             row = RunDay.objects.select_for_update().get(pk=key)
-            row.sums, row.is_stale = read_day(run_id, row.day).document(), False
-            row.save(update_fields=["sums", "is_stale"])
+            found = read_day(run_id, row.day)
+            row.sums, row.claims, row.is_stale = found.document(), found.claims(), False
+            row.save(update_fields=["sums", "claims", "is_stale"])
     return len(days)
 
 

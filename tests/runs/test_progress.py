@@ -96,8 +96,16 @@ def test_a_loss_that_is_no_number_is_kept():
     assert math.isnan(days(run)[0].loss)
 
 
-def test_a_rollback_names_the_step_it_goes_on_from():
-    found = record(make_run(), [], [event(EventKind.ROLLBACK, T0)], now=NOW)
+def test_a_rollback_that_names_no_step_is_told_by_the_steps_that_fall():
+    run = make_run()
+    back = event(EventKind.ROLLBACK, T0 + 4 * HOUR + MINUTE)
+    points = [*steps(0, 1440, at=T0), *steps(1080, 1440, at=T0 + 5 * HOUR)]
+    assert record(run, points, [back], now=NOW).events_new == 1
+    assert days(run)[0].rework_tokens == 360 * TOKENS_PER_STEP
+
+
+def test_an_impossible_event_is_named():
+    found = record(make_run(), [], [event(EventKind.STOP, T0, to_step=-1)], now=NOW)
     assert [one.field for one in found.refused] == ["events.to_step"]
 
 
