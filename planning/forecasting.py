@@ -55,13 +55,13 @@ def project_forecast(
     spent = {name: _spent(days, name) for name in _UNITS}
     told = _Told(plan, burndown.work, belief, through)
     found = told.forecast(days)
-    ends = [_date(through, level) for level in _three(found.days_left)]
+    ends = [told.ended_on or _date(through, level) for level in _three(found.days_left)]
     return ProjectForecast(
         made_on=through,
         basis=told.basis,
-        cost=_interval(found, "cost", spent["cost"], plan, through),
-        facility_energy_kwh=_interval(found, "kwh", spent["kwh"], plan, through),
-        scope_2_location_kgco2e=_interval(found, "kg", spent["kg"], plan, through),
+        cost=_interval(found, "cost", spent["cost"], told),
+        facility_energy_kwh=_interval(found, "kwh", spent["kwh"], told),
+        scope_2_location_kgco2e=_interval(found, "kg", spent["kg"], told),
         main_run_ends_p10=ends[0],
         main_run_ends_p50=ends[1],
         main_run_ends_p90=ends[2],
@@ -98,6 +98,27 @@ class _Told:
         self.tokens, self.planned = tokens, work.tokens_planned
         has_progress = bool(tokens and self.planned)
         self.basis = ForecastBasis.PROGRESS if has_progress else ForecastBasis.SPENDING
+
+    @property
+    def ended_on(self) -> date | None:
+        """The day on which the last planned token was trained; None while some are left."""
+        short = [day for day, count in self.tokens.items() if count < (self.planned or math.inf)]
+        after = [day for day in self.tokens if not short or day > max(short)]
+        return min(after, default=None)
+
+    @property
+    def planned_beside_until(self) -> date:
+        """The last day whose costs beside the run are known, or simulated with the run.
+
+        A run that is late pushes what comes after it; of one that nobody measures the plan's dates
+        are all that is known.
+        """
+        if self.ended_on is not None:
+            return self.through
+        planned_end = self.plan.main_run_ends_on - _ONE_DAY
+        return (
+            planned_end if self.basis is ForecastBasis.PROGRESS else max(planned_end, self.through)
+        )
 
     def forecast(self, days: Sequence[BurndownDay]) -> RunForecast:
         """Simulate the rest of the main run."""
@@ -168,28 +189,25 @@ def _spent(days: Sequence[BurndownDay], name: str) -> float:
     return math.fsum(known) if known else math.nan
 
 
-def _after_the_run(plan: PlanRecord, unit: Unit, through: date) -> Decimal | None:
-    """What the plan has for days after the main run's planned end, and not yet begun lines."""
-    total = Decimal(0)
+def _after_the_run(told: _Told, unit: Unit) -> Decimal | None:
+    """What the plan has for days after the main run, and for lines that have not begun."""
+    total, plan = Decimal(0), told.plan
     for line in plan.lines:
         if line.key == MAIN_RUN or line.key in RESERVE_KEYS:
             continue
         budget = line_budget(line, unit)
         if budget is None:
             return None
-        until = max(plan.main_run_ends_on - _ONE_DAY, through)
-        rest = EXACT.subtract(Decimal(1), planned_fraction(line, until))
-        if line.starts_on > through and line.ends_on <= plan.main_run_ends_on:
+        rest = EXACT.subtract(Decimal(1), planned_fraction(line, told.planned_beside_until))
+        if line.starts_on > told.through and line.ends_on <= plan.main_run_ends_on:
             rest = Decimal(1)
         total = EXACT.add(total, EXACT.multiply(budget, rest))
     return quantise_money(total)
 
 
-def _interval(
-    found: RunForecast, name: str, spent: float, plan: PlanRecord, through: date
-) -> Interval | None:
+def _interval(found: RunForecast, name: str, spent: float, told: _Told) -> Interval | None:
     """Spent, plus what is left with the run, plus what the plan has for later."""
-    levels, later = found.quantities_left[name], _after_the_run(plan, _UNITS[name], through)
+    levels, later = found.quantities_left[name], _after_the_run(told, _UNITS[name])
     if later is None or math.isnan(spent) or math.isnan(levels.p50):
         return None
     return Interval(

@@ -150,3 +150,27 @@ def test_past_forecasts_are_one_a_week_and_narrow_down() -> None:
 def test_tokens_of_a_gap_are_spread_over_its_days() -> None:
     made = tokens_made({START: 10, START + timedelta(days=3): 70})
     assert made == {START + timedelta(days=one): 20.0 for one in (1, 2, 3)}
+
+
+def test_a_run_that_is_done_ended_when_its_last_token_was_trained() -> None:
+    per_day = TOKENS // 40
+    tokens = {START + timedelta(days=one): per_day * min(one + 1, 40) for one in range(45)}
+    burndown = replace(
+        make_burndown(45), work=WorkDone(tokens_by_day=tokens, tokens_planned=TOKENS)
+    )
+    found = project_forecast(burndown, BELIEF)
+    assert found is not None
+    assert found.cost is not None
+    ends = (found.main_run_ends_p10, found.main_run_ends_p50, found.main_run_ends_p90)
+    assert ends == (START + timedelta(days=39),) * 3
+    assert found.cost.p10 == found.cost.p90 == COST_OF_DAY * 45 + 150_000
+
+
+def test_what_comes_after_a_run_that_is_late_is_still_to_come() -> None:
+    found = project_forecast(make_burndown(60, pace=0.7), BELIEF)
+    assert found is not None
+    assert found.cost is not None
+    # 60 days for 84 % of the tokens: eleven and a half more, then all of the distillation
+    assert found.cost.p50 == pytest.approx(
+        60 * COST_OF_DAY + Decimal("11.4") * COST_OF_DAY + 150_000, rel=Decimal("0.02")
+    )
