@@ -53,6 +53,8 @@ def project_forecast(
     through = min(through, burndown.through)
     days = [row for row in burndown.days if row.day <= through]
     spent = {name: _spent(days, name) for name in _UNITS}
+    if not _is_cost_whole(burndown, through):
+        spent["cost"] = math.nan
     told = _Told(plan, burndown.work, belief, through)
     found = told.forecast(days)
     ends = [told.ended_on or _date(through, level) for level in _three(found.days_left)]
@@ -187,6 +189,14 @@ def _spent(days: Sequence[BurndownDay], name: str) -> float:
     """All of it up to the day; NaN where nothing is known."""
     known = [one for row in days if not math.isnan(one := _amount(row, name))]
     return math.fsum(known) if known else math.nan
+
+
+def _is_cost_whole(burndown: Burndown, through: date) -> bool:
+    """Whether all that was charged or accrued has a cost: part of it is no forecast's ground."""
+    accrued = burndown.accruals.days if burndown.accruals else ()
+    if any(one.cost is None for one in accrued if one.day <= through):
+        return False
+    return burndown.billed_through is None or burndown.actual_cost is not None
 
 
 def _after_the_run(told: _Told, unit: Unit) -> Decimal | None:

@@ -8,6 +8,7 @@ from uuid import uuid4
 
 import pytest
 
+from planning.accrual_records import Accruals, AccruedDay
 from planning.earned_records import WorkDone
 from planning.forecast_records import EstimateBelief, ForecastBasis
 from planning.forecasting import past_forecasts, project_forecast, tokens_made
@@ -174,3 +175,30 @@ def test_what_comes_after_a_run_that_is_late_is_still_to_come() -> None:
     assert found.cost.p50 == pytest.approx(
         60 * COST_OF_DAY + Decimal("11.4") * COST_OF_DAY + 150_000, rel=Decimal("0.02")
     )
+
+
+def test_a_part_of_the_cost_is_not_forecast_as_the_whole() -> None:
+    accrued = AccruedDay(
+        day=START + timedelta(days=24),
+        x_cost_class="accelerator",
+        currency="USD",
+        quantity=Decimal(192),
+        unit="accelerator_h",
+        rate=None,
+        cost=None,
+    )
+    whole = make_burndown(25)
+    days = tuple(
+        replace(row, actual_cost=None, accrued_cost=COST_OF_DAY if place > 22 else None)
+        for place, row in enumerate(whole.days)
+    )
+    foreign = replace(whole, days=days, actual_cost=None, other_currencies=("EUR",))
+    unpriced = replace(whole, accruals=Accruals(days=(accrued,)))
+    for burndown in (foreign, unpriced):
+        found = project_forecast(burndown, BELIEF)
+        assert found is not None
+        assert found.cost is None
+        assert found.facility_energy_kwh is not None
+    before = project_forecast(unpriced, BELIEF, on=START + timedelta(days=20))
+    assert before is not None
+    assert before.cost is not None
