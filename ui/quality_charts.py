@@ -8,7 +8,8 @@ from typing import Any, Final
 from django.utils.translation import get_language
 from django.utils.translation import gettext as _
 
-from ui.charts import Figure, plain_text, round_ticks, visible_text
+from ui.chart_text import plain_text, round_ticks, visible_text
+from ui.charts import Figure
 from ui.formatting import ENERGY_KWH, babel_locale, decimal_text, percent_text, scaled
 
 _MISSING_FROM: Final = 0.0005  # below that a bar of the strip could not be seen

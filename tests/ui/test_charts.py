@@ -13,6 +13,7 @@ from django.template import Context, Template
 from django.utils import translation
 
 from ui.bar_charts import monthly_bar_figure
+from ui.chart_text import plain_text, round_ticks
 from ui.charts import (
     Figure,
     Marker,
@@ -22,8 +23,6 @@ from ui.charts import (
     cumulative_area_figure,
     flat_line,
     line_figure,
-    plain_text,
-    round_ticks,
 )
 
 TOKENS = Path(__file__).resolve().parents[2] / "ui/static/ui/tokens.css"
