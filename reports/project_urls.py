@@ -1,10 +1,11 @@
-"""Addresses of a project's page: what people add to it."""
+"""Addresses of a project's further pages: the cost of its runs, what people add."""
 
 from django.urls import URLPattern, URLResolver, path
 
-from reports import note_views
+from reports import note_views, run_cost_views
 
 urlpatterns: list[URLPattern | URLResolver] = [
+    path("projects/<slug:slug>/run-costs/", run_cost_views.run_costs_page, name="run_costs"),
     path("projects/<slug:slug>/annotations/", note_views.annotations, name="annotations"),
     path("projects/<slug:slug>/comments/", note_views.comments, name="comments"),
     path(
