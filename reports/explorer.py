@@ -10,7 +10,7 @@ from uuid import UUID
 from django.db.models import Max, Min
 
 from billing.charge_words import value_name
-from billing.cost_questions import CostQuestion
+from billing.cost_questions import CostQuestion, Scope
 from billing.cost_records import CostRow, CurrencyTotal, merged, total_of
 from billing.cost_selectors import cost_table, costs_in_scope
 from formulae.money import divide
@@ -95,11 +95,9 @@ class Answer:
         return [total.row.currency for total in self.totals]
 
 
-def known_days(organisation_id: UUID, question: CostQuestion) -> Days | None:
+def known_days(organisation_id: UUID, scope: Scope) -> Days | None:
     """The days with charges that the scope lets see."""
-    found = costs_in_scope(organisation_id, question.scope).aggregate(
-        first=Min("day"), last=Max("day")
-    )
+    found = costs_in_scope(organisation_id, scope).aggregate(first=Min("day"), last=Max("day"))
     if found["first"] is None:
         return None
     return Days(start_on=found["first"], end_on=found["last"] + timedelta(days=1))
@@ -108,7 +106,7 @@ def known_days(organisation_id: UUID, question: CostQuestion) -> Days | None:
 def explore(organisation_id: UUID, asked: Asked) -> Answer:
     """The answer to a question of the explorer."""
     question = asked.question
-    known = known_days(organisation_id, question)
+    known = known_days(organisation_id, question.scope)
     days = _days(question, known)
     every = step_of(asked, days.count if days else 1)
     compared, before = _compared(asked, days, known)

@@ -49,7 +49,9 @@ def cost_sheet(answer: Answer) -> Sheet:
 
 
 def _measures(answer: Answer) -> list[str]:
-    """The measures that any group has."""
+    """The measures that any group has; where each bar has a column, there is no room for them."""
+    if answer.asked.by_period:
+        return []
     rows = [group.row for group in answer.totals]
     return [name for name in MEASURES if any(getattr(row, name) is not None for row in rows)]
 

@@ -23,7 +23,7 @@ from billing.doors import cost_scope, may_upload
 from billing.records import Basis
 from projects.access import Actor, actor_of, require_scope, sees_unallocated
 from projects.records import Scope
-from reports.explorer import Answer, explore
+from reports.explorer import Answer, explore, known_days
 from reports.explorer_choices import (
     address_of_form,
     column_choices,
@@ -63,8 +63,8 @@ def _asked(request: HttpRequest, actor: Actor) -> Asked:
     scope = cost_scope(actor)
     parameters = {name: list(values) for name, values in request.GET.lists()}
     if is_without_days(parameters):
-        months = months_with_charges(actor.organisation_id, scope)
-        parameters["month"] = [f"{months[0]:%Y-%m}"] if months else [""]
+        newest = known_days(actor.organisation_id, scope)
+        parameters["month"] = [f"{newest.last_on:%Y-%m}" if newest else ""]
     return asked_in(parameters, scope)
 
 
@@ -119,6 +119,7 @@ def _choices(request: HttpRequest, actor: Actor, answer: Answer) -> dict[str, An
         "first": asked.dimensions[0] if asked.dimensions else "",
         "second": asked.dimensions[1] if len(asked.dimensions) > 1 else "",
         "picked": picked,
+        "is_filtering": "add_column" in request.GET,
         "values": values_of(actor.organisation_id, answer, picked),
         "tag_keys": tags,
         "steps": steps(),

@@ -28,6 +28,7 @@ _FORMATS: Final = {
     Kind.COUNT: "#,##0",
     Kind.BYTES: "#,##0",
     Kind.FRACTION: "0.0%",
+    Kind.PRICE: "#,##0.00####",
 }
 
 

@@ -13,6 +13,7 @@ class Kind(StrEnum):
 
     TEXT = "text"
     MONEY = "money"
+    PRICE = "price"  # money of one unit: small amounts matter
     NUMBER = "number"
     COUNT = "count"
     BYTES = "bytes"
@@ -40,6 +41,12 @@ class Cell:
     value: Value = None
     href: str = ""
     badge: str = ""
+
+    @property
+    def price_digits(self) -> int | None:
+        """Decimals that show a small price; None = those of its currency."""
+        small = isinstance(self.value, Decimal) and 0 < abs(self.value) < 1
+        return 5 if small else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

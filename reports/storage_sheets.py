@@ -90,7 +90,7 @@ def _tier_sheet(project: Project, page: StoragePage, facts: tuple[tuple[str, str
         Column(title=_("Cost"), kind=Kind.MONEY),
         Column(title=_("Planned, same days"), kind=Kind.MONEY),
         Column(title=_("Difference"), kind=Kind.MONEY),
-        Column(title=_("Per TB-month"), kind=Kind.MONEY),
+        Column(title=_("Per TB-month"), kind=Kind.PRICE),
     ]
     return Sheet(
         key="tiers",
@@ -177,7 +177,7 @@ def _priced_sheet(
             if is_requests
             else Column(title=_("Bytes"), kind=Kind.BYTES),
             Column(title=_("Cost"), kind=Kind.MONEY),
-            Column(title=_("Per 1,000 requests") if is_requests else _("Per TB"), kind=Kind.MONEY),
+            Column(title=_("Per 1,000 requests") if is_requests else _("Per TB"), kind=Kind.PRICE),
         ),
         lines=tuple(lines),
         totals=tuple(
