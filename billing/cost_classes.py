@@ -187,6 +187,8 @@ RULES: Final[tuple[ClassRule, ...]] = (
     _when("commitment", r"savings plan|reserv|commit", charge_category="Purchase"),
     ClassRule(cost_class="commitment", equals={"commitment_discount_status": "Unused"}),
     ClassRule(cost_class="support", matches={"service_name": r"\bsupport\b|awssupport"}),
+    # Own hardware that the catalogue does not know is an accelerator all the same.
+    _when("accelerator", r"\bdepreciation of ", service_name="Own hardware"),
     ClassRule(cost_class="accelerator", equals={"accelerated": True}),
     ClassRule(cost_class="logging", matches={"service_name": _LOGGING}),
     ClassRule(cost_class="logging", equals={"service_subcategory": "Observability"}),

@@ -12,6 +12,7 @@ from django.http import Http404
 
 from billing import configuration as billing_configuration
 from carbon import configuration as carbon_configuration
+from planning import configuration as planning_configuration
 from projects import configuration as projects_configuration
 from projects.records import Actor
 from runs import configuration as runs_configuration
@@ -44,6 +45,8 @@ IDENTITY: Final[dict[str, tuple[str, ...]]] = {
     "exchange_rates": ("date", "base", "quote"),
     "instruments": ("name", "market_zone", "first_day"),
     "residual_mixes": ("market_zone", "year"),
+    "rate_cards": ("site", "valid_from"),
+    "milestones": ("project", "name"),
 }
 
 Document = dict[str, Any]
@@ -73,6 +76,7 @@ ROOMS: Final = cast(
         runs_configuration,
         carbon_configuration,
         billing_configuration,
+        planning_configuration,
     ),
 )
 

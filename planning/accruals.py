@@ -25,11 +25,13 @@ from planning.accrual_records import (
     RateBasis,
 )
 from planning.accrual_rules import (
+    RUNNING_CLASSES,
     accrual_error,
     accrued_accelerators,
     accrued_running_costs,
     settled_through,
 )
+from planning.own_accruals import OwnSites, own_accruals, own_sites
 from projects.models import Project
 from runs.selectors import accelerator_keys, assignments_between, sites
 
@@ -42,13 +44,18 @@ _ACCELERATOR: Final = "accelerator"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Billed:
-    """What the bills of a project say by day, in one currency: cost by class, hours, providers."""
+    """What the bills of a project say by day, in one currency: cost by class, hours, providers.
+
+    Charges of own hardware are not among them: `settled_with_own` counts them as a provider.
+    """
 
     currency: str
     cost: Mapping[tuple[date, str], Decimal]
     accelerator_h: Mapping[date, Decimal]
     lately: Mapping[str, Rate]  # accelerator key, or "" for all of them -> cost of an hour
     settled: date | None
+    settled_with_own: date | None = None
+    running_settled: date | None = None
 
 
 def accruals_of(
@@ -66,11 +73,12 @@ def accruals_of(
         Accrued days after the last settled one; a day without a rate has no cost.
     """
     last_day = as_of.astimezone(UTC).date()
-    billed = _billed(project, as_of=as_of, currency=currency, basis=Basis(basis))
-    start = billed.settled + timedelta(days=1) if billed.settled else None
-    ran = _ran(project, _midnight(start) if start else FIRST_INSTANT, as_of)
+    own = own_sites(project.organisation_id, as_of=as_of)
+    billed = _billed(project, own, as_of=as_of, currency=currency, basis=Basis(basis))
+    start = billed.settled + timedelta(days=1) if billed.settled else FIRST_INSTANT.date()
+    ran = _ran(project, _midnight(min(start, own.open_from(last_day) or start)), as_of)
     found = accrued_accelerators(
-        ran,
+        [one for one in ran if not own.is_own(one)],
         billed_h=billed.accelerator_h,
         settled=billed.settled,
         rate_of=_Rates(project, billed).rate_of,
@@ -79,13 +87,14 @@ def accruals_of(
     # The day that is not over yet has not cost a whole day's storage.
     running = accrued_running_costs(
         billed.cost,
-        settled=billed.settled,
+        settled=billed.running_settled,
         last_day=last_day - timedelta(days=1),
         currency=currency,
     )
     found += running
+    found += own_accruals(project, ran, own, as_of=as_of, currency=currency)
     found.sort(key=lambda one: (one.day, one.x_cost_class, one.accelerator_key))
-    return Accruals(settled_through=billed.settled, days=tuple(found))
+    return Accruals(settled_through=billed.settled_with_own, days=tuple(found))
 
 
 def accrual_error_of(
@@ -95,7 +104,8 @@ def accrual_error_of(
 
     Each week is accrued with no bill of it or of a later day, then set against its bill.
     """
-    billed = _billed(project, as_of=as_of, currency=currency, basis=Basis(basis))
+    own = own_sites(project.organisation_id, as_of=as_of)
+    billed = _billed(project, own, as_of=as_of, currency=currency, basis=Basis(basis))
     if billed.settled is None:
         return None
     first = billed.settled - timedelta(days=BACK_CAST_DAYS - 1)
@@ -105,7 +115,7 @@ def accrual_error_of(
         known = _known_before(billed, first + timedelta(days=offset))
         week = {first + timedelta(days=offset + one) for one in range(7)}
         for one in accrued_accelerators(
-            [one for one in ran if one.day in week],
+            [one for one in ran if one.day in week and not own.is_own(one)],
             billed_h={},
             settled=known.settled,
             rate_of=_Rates(project, known).rate_of,
@@ -159,38 +169,53 @@ def _lately(amount: Decimal, currency: str) -> Rate:
     return Rate(amount=quantise_money(amount), currency=currency, basis=RateBasis.BILLED_LATELY)
 
 
-def _billed(project: Project, *, as_of: datetime, currency: str, basis: Basis) -> Billed:
+def _billed(
+    project: Project, own: OwnSites, *, as_of: datetime, currency: str, basis: Basis
+) -> Billed:
     question = CostQuestion(
-        group_by=("day", "x_cost_class", "provider_name", "x_accelerator"),
+        group_by=("day", "x_cost_class", "provider_name", "x_accelerator", "region_id"),
         basis=basis,
         scope=Scope(project_id=project.pk),
         start_on=as_of.date() - timedelta(days=LOOKED_AT_DAYS + BACK_CAST_DAYS),
         end_on=as_of.date() + timedelta(days=1),
         as_of=as_of,
     )
-    rows = [row for row in cost_table(project.organisation_id, question).rows if row.group[0]]
+    every = [row for row in cost_table(project.organisation_id, question).rows if row.group[0]]
+    rows = [row for row in every if not own.is_own_charge(row.group[2], row.group[4])]
     hours: defaultdict[date, Decimal] = defaultdict(Decimal)
     cost: dict[tuple[date, str], Decimal] = {}
-    last: dict[str, date] = {}
     for row in rows:
-        day, name, provider = (
-            date.fromisoformat(row.group[0] or ""),
-            row.group[1] or "",
-            row.group[2],
-        )
+        day, name = date.fromisoformat(row.group[0] or ""), row.group[1] or ""
         if row.accelerator_h:
             hours[day] = EXACT.add(hours[day], row.accelerator_h)
-            last[provider or ""] = max(last.get(provider or "", day), day)
         if row.currency == currency and row.cost is not None:
             cost[day, name] = EXACT.add(cost.get((day, name), Decimal(0)), row.cost)
+    last = _last_days(row for row in rows if row.accelerator_h)
     settled = settled_through(last)
+    # Own hardware is charged by whole days: its last one is settled.
+    of_own = _last_days(
+        row for row in every if row.accelerator_h and own.is_own_charge(row.group[2], row.group[4])
+    )
+    charged = {name: day + timedelta(days=1) for name, day in of_own.items()}
+    running = _last_days(row for row in rows if row.group[1] in RUNNING_CLASSES)
     return Billed(
         currency=currency,
         cost=cost,
         accelerator_h=dict(hours),
         lately={} if settled is None else _rates_lately(rows, settled, currency),
         settled=settled,
+        settled_with_own=settled_through(last | charged),
+        running_settled=settled or settled_through(running),
     )
+
+
+def _last_days(rows: Iterable[CostRow]) -> dict[str, date]:
+    """The last day of each provider among these rows."""
+    last: dict[str, date] = {}
+    for row in rows:
+        provider, day = row.group[2] or "", date.fromisoformat(row.group[0] or "")
+        last[provider] = max(last.get(provider, day), day)
+    return last
 
 
 def _rates_lately(rows: Sequence[CostRow], settled: date, currency: str) -> dict[str, Rate]:

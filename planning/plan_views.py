@@ -23,6 +23,7 @@ from planning.line_changes import (
     choose_contingency,
     remove_line,
 )
+from planning.milestone_views import milestones_context
 from planning.models import PlanVersion
 from planning.names import evidence_name
 from planning.plan_forms import ApprovePlanForm, NewLineForm, PlanLineForm
@@ -121,6 +122,9 @@ def plan(request: HttpRequest, slug: str) -> HttpResponse:
         "approve_form": ApprovePlanForm.replacing(baseline.number)
         if baseline
         else ApprovePlanForm(),
+        "milestones": milestones_context(
+            project, versions, baseline or draft, today=datetime.now(UTC).date()
+        ),
         **_both_versions(actor, project, draft, baseline),
     }
     return render(request, "planning/plan.html", context)

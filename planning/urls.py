@@ -2,7 +2,15 @@
 
 from django.urls import URLPattern, URLResolver, path
 
-from planning import api, compare_views, estimate_live, estimate_views, plan_views
+from planning import (
+    api,
+    compare_views,
+    estimate_live,
+    estimate_views,
+    milestone_views,
+    plan_views,
+    rate_card_views,
+)
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("estimates/", estimate_views.estimates, name="estimates"),
@@ -46,6 +54,12 @@ urlpatterns: list[URLPattern | URLResolver] = [
         name="plan_version",
     ),
     path("projects/<slug:slug>/plan/approve/", plan_views.plan_approve, name="plan_approve"),
+    path(
+        "projects/<slug:slug>/plan/milestones/",
+        milestone_views.plan_milestones,
+        name="plan_milestones",
+    ),
+    path("sites/<slug:slug>/rate-card/", rate_card_views.rate_card, name="rate_card"),
 ]
 api_urlpatterns: list[URLPattern | URLResolver] = [
     path("estimates", api.EstimatesView.as_view(), name="api_estimates"),

@@ -124,3 +124,12 @@ def test_going_back_to_earlier_records_restates_the_month_too():
 def test_a_device_has_no_more_than_a_day_a_day():
     with pytest.raises(ChargesRefusedError, match="exceed 24"):
         charged(metered(), metered(run_key="run-8"))
+
+
+def test_hardware_that_the_catalogue_does_not_know_counts_its_hours_all_the_same():
+    charged(metered(accelerator="in-house-1"), metered(accelerator="accelerator", device_id="2"))
+
+    assert by("x_cost_class")["accelerator"] == Decimal(48)
+    rows = DailyCost.objects.filter(x_cost_class="accelerator")
+    assert sum(row.accelerator_h for row in rows) == 48
+    assert sum(row.idle_accelerator_h or 0 for row in rows) == 8

@@ -12,7 +12,7 @@ from planning.rate_cards import save_rate_card
 from projects.models import Project
 from runs.progress import ensure_run
 from runs.records import RunRecord, SiteRecord
-from runs.services import assign_devices, ensure_devices
+from runs.services import assign_devices, change_device, ensure_devices
 from tests.carbon.book_builders import hall, used
 from tests.carbon.builders import operator
 
@@ -77,6 +77,8 @@ def power(
         device=f"GPU-{device}",
         now=NOW + 15 * DAY,
     )
+    uuid = f"{site.slug}-GPU-{device}"
+    change_device(operator(), uuid, model="", accelerator_key=KEY, max_power_w=1e9)
 
 
 def charged(site: SiteRecord, month: str = MONTH, *, now: datetime = NOW) -> Charged:
