@@ -2,11 +2,13 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta
 from decimal import Decimal
 from typing import Final
 
-from billing.selectors import costs_grouped
+from billing.cost_questions import CostQuestion, Scope
+from billing.records import Basis
+from billing.selectors import cost_table
 from carbon.records import EmissionSummary
 from formulae.money import divide, exact_sum, quantise_money
 from formulae.units import EXACT
@@ -105,23 +107,26 @@ def software_carbon_intensity(emissions: EmissionSummary, tokens: int | None) ->
 
 
 def spent_by_line(
-    project: Project, *, plan: PlanRecord, basis: str, end_on: date
+    project: Project, *, plan: PlanRecord, basis: str, end_on: date, as_of: datetime
 ) -> dict[str, Decimal]:
     """What charges cost that allocation rules give to a line of the plan, in its currency.
 
-    A line that has a charge without a cost on this basis is left out.
+    A line that has a charge in another currency, or without a cost on this basis, is left out.
     """
-    table = costs_grouped(
-        project.organisation_id,
+    question = CostQuestion(
         group_by=("plan_line_key",),
-        basis=basis,
+        basis=Basis(basis),
+        scope=Scope(project_id=project.pk),
         end_on=end_on,
-        project_id=project.pk,
+        as_of=as_of,
     )
+    rows = [row for row in cost_table(project.organisation_id, question).rows if row.group[0]]
+    known = [row for row in rows if row.cost is not None and row.currency == plan.currency]
+    partly = {row.group[0] for row in rows if row not in known}
     return {
         row.group[0]: row.cost
-        for row in table.rows
-        if row.group[0] and row.cost is not None and row.currency == plan.currency
+        for row in known
+        if row.group[0] and row.cost is not None and row.group[0] not in partly
     }
 
 

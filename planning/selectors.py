@@ -182,7 +182,9 @@ def burndown_of(project: Project, *, as_of: datetime, basis: str = "effective") 
             project, as_of=min(as_of, timezone.now()), currency=currency, basis=basis
         ),
         work=work_done(project, plan, as_of=as_of),
-        cost_by_line=spent_by_line(project, plan=plan, basis=basis, end_on=end_on) if plan else {},
+        cost_by_line=spent_by_line(project, plan=plan, basis=basis, end_on=end_on, as_of=as_of)
+        if plan
+        else {},
         belief=belief_of(plan) if plan else None,
     )
     question = Question(as_of=as_of, currency=currency, basis=basis)
