@@ -31,7 +31,34 @@ def configuration_document() -> dict[str, Any]:
             {"name": story.AWS_SOURCE, "format": "focus"},
             {"name": story.GCP_SOURCE, "format": "focus"},
         ],
+        "milestones": _milestones(),
     }
+
+
+def _milestones() -> list[dict[str, Any]]:
+    """The calendar of the project by week: W0 begins four weeks before the main run."""
+    weeks: tuple[tuple[int, str, str], ...] = (
+        (0, "Budget approved", "2026-08-17"),
+        (2, "Data mix frozen", "2026-09-05"),
+        (3, "Scaling laws fitted", "2026-09-10"),
+        (4, "Main run begins", "2026-09-14"),
+        (9, "Mid-run evaluation", "2026-10-22"),
+        (13, "Main run ends", ""),
+        (18, "Cost and operations begin", ""),
+        (26, "Cost and operations reviewed", ""),
+    )
+    found: list[dict[str, Any]] = [
+        {
+            "project": story.PROJECT_SLUG,
+            "name": f"{name} (synthetic)",
+            "week": week,
+            "reached_on": day or None,
+        }
+        for week, name, day in weeks
+    ]
+    # All preprocessing was for the mix: once it is frozen, the line is earned.
+    found[1] |= {"line_key": "preprocessing", "share_fraction": "1"}
+    return found
 
 
 def _project() -> dict[str, Any]:
