@@ -232,12 +232,18 @@ def tile(
 
 
 @register.inclusion_tag("ui/_chart.html")
-def chart(figure_id: str, figure: Figure, label: str, *, size: str = "") -> dict[str, object]:
-    """`{% chart "burn-down" figure label %}`: the figure's JSON and the place it is drawn in."""
+def chart(
+    figure_id: str, figure: Figure, label: str, *, size: str = "", linked: bool = False
+) -> dict[str, object]:
+    """`{% chart "burn-down" figure label %}`: the figure's JSON and the place it is drawn in.
+
+    `linked=True` for charts over the same days: they share zoom and pointer.
+    """
     return {
         "figure_id": figure_id,
         "figure_json_id": f"{figure_id}-figure",
         "figure": figure,
         "label": label,
         "size": size,
+        "linked": linked,
     }

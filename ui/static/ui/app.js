@@ -226,6 +226,51 @@
     return list;
   };
 
+  // Charts of one page that say data-linked share days: a zoom and the day under the pointer.
+  // Only where the pointer is fine: on touch a drag scrolls. The tables below say it all as well.
+  const fine = matchMedia("(hover: hover) and (pointer: fine)");
+  const linkable = (place) => place.hasAttribute("data-linked");
+  const peers = (place) =>
+    [...document.querySelectorAll("[data-linked][data-drawn]")].filter((other) => other !== place);
+
+  const rangeOf = (change) => {
+    const whole = change["xaxis.range"];
+    const range = whole ?? [change["xaxis.range[0]"], change["xaxis.range[1]"]];
+    return range[0] === undefined ? undefined : range;
+  };
+
+  const dayAxis = ({ dayAxis: start }, range) => ({
+    "xaxis.range": range ?? [...start.range],
+    "xaxis.tickmode": range ? "auto" : start.tickmode,
+  });
+
+  const link = (place, Plotly) => {
+    const { range, tickmode = "auto" } = place.layout.xaxis;
+    place.dayAxis = { range: [...range], tickmode };
+    if (place.isLinked) return;
+    place.isLinked = true;
+    let isEcho = false;
+    place.follow = async (span) => {
+      isEcho = true;
+      await Plotly.relayout(place, dayAxis(place, span));
+      isEcho = false;
+    };
+    place.on("plotly_relayout", (change) => {
+      const span = isEcho ? undefined : rangeOf(change);
+      if (span === undefined) return;
+      const isReset = String(span) === String(place.dayAxis.range);
+      [place, ...peers(place)].forEach((one) => one.follow(isReset ? null : span));
+    });
+    place.on("plotly_hover", ({ points }) => {
+      const at = points?.[0] && place._fullLayout.xaxis.d2l(points[0].x);
+      if (at === undefined) return;
+      peers(place).forEach((other) => Plotly.Fx.hover(other, { xval: at }, ["xy"], true));
+    });
+    place.on("plotly_unhover", () => {
+      peers(place).forEach((other) => Plotly.Fx.unhover(other));
+    });
+  };
+
   const draw = async (place) => {
     const source = document.getElementById(place.dataset.chart);
     if (!source) return;
@@ -235,6 +280,10 @@
       const ink = (name) => tokens.colour(`token:${name}`);
       const figure = resolved(JSON.parse(source.textContent), tokens);
       const layout = themed(figure.layout ?? {}, place.clientWidth < 560, ink);
+      if (linkable(place) && fine.matches) {
+        layout.dragmode = "zoom";
+        layout.xaxis.fixedrange = false;
+      }
       tokens.done();
       await Plotly.react(place, figure.data ?? [], layout, {
         responsive: true,
@@ -242,8 +291,10 @@
         displaylogo: false,
         locale: language,
         scrollZoom: false,
-        doubleClick: false,
+        showTips: false,
+        doubleClick: linkable(place) && fine.matches ? "reset" : false,
       });
+      if (linkable(place)) link(place, Plotly);
       place.parentElement.querySelector(".chart-legend")?.remove();
       place.after(legend(figure.data ?? []));
       place.dataset.drawn = "yes";
