@@ -156,6 +156,14 @@ def query_of(asked: Asked) -> str:
     return urlencode(pairs_of(asked))
 
 
+def kept_query(asked: Asked, parameters: Parameters) -> str:
+    """The address for a saved view: days that were left open stay open, for the newest month."""
+    pairs = pairs_of(asked)
+    if is_without_days(parameters):
+        pairs = [pair for pair in pairs if pair[0] not in ("from", "to", "month")]
+    return urlencode(pairs)
+
+
 def step_of(asked: Asked, days: int) -> Every:
     """How much time a bar is: what was asked for, as long as there are not too many bars."""
     steps = {Every.DAY: days, Every.WEEK: days // 7 + 1, Every.MONTH: days // 28 + 1}

@@ -130,7 +130,7 @@ def _amounts(
     """Every cell after the names; with a question, money leads to the charges behind it."""
     row = group.row
     total = next(one.row.cost for one in answer.totals if one.row.currency == row.currency)
-    href = charges_url(question)
+    href = charges_url(question) if row.rows else ""
     cells = [
         Cell(value=row.currency),
         Cell(value=row.cost, href=href),
@@ -144,7 +144,8 @@ def _amounts(
             Cell(value=group.change),
         ]
     cells += [Cell(value=getattr(row, name)) for name in measures]
-    cells.append(Cell(value=row.rows, href=charges_url(question, page="charge_rows")))
+    rows_href = charges_url(question, page="charge_rows") if row.rows else ""
+    cells.append(Cell(value=row.rows, href=rows_href))
     if answer.asked.by_period:
         cells += [_period_cell(answer, group, start, question) for start in answer.periods]
     return cells

@@ -36,6 +36,7 @@ from reports.explorer_questions import (
     Asked,
     asked_in,
     is_without_days,
+    kept_query,
     pairs_of,
     query_of,
 )
@@ -100,6 +101,7 @@ def costs(request: HttpRequest) -> HttpResponse:
         "chart_currency": chart_currency(answer),
         "movers": mover_lines(answer),
         "query": query_of(asked),
+        "kept_query": kept_query(asked, dict(request.GET.lists())),
         "known_at": known_since(actor.organisation_id),
         "sees_unallocated": sees_unallocated(actor),
         "may_upload": may_upload(actor),
@@ -190,11 +192,12 @@ def saved_views(request: HttpRequest) -> HttpResponse:
     path = reverse("costs")
     query = request.POST.get("query", "")
     try:
-        asked = asked_in(dict(QueryDict(query).lists()), cost_scope(actor))
+        sent = {name: list(values) for name, values in QueryDict(query).lists()}
+        asked = asked_in(sent, cost_scope(actor))
         wish = ViewWish(
             name=request.POST.get("name", ""),
             path=path,
-            query=query_of(asked),
+            query=kept_query(asked, sent),
             is_shared=request.POST.get("is_shared") == "on",
         )
         saved = save_view(actor, wish)

@@ -181,19 +181,23 @@ def _priced_sheet(
         ),
         lines=tuple(lines),
         totals=tuple(
-            Line(
-                currency=currency,
-                cells=(
-                    Cell(value=_("Total {currency}").format(currency=currency)),
-                    Cell(value=currency),
-                    Cell(value=_known([one.quantity for one in rows if one.currency == currency])),
-                    Cell(value=_whole([one.cost for one in rows if one.currency == currency])),
-                    Cell(value=None),
-                ),
-            )
+            _priced_total([one for one in rows if one.currency == currency], currency)
             for currency in dict.fromkeys(one.currency for one in rows)
         ),
         facts=facts,
+    )
+
+
+def _priced_total(rows: Sequence[Priced], currency: str) -> Line:
+    return Line(
+        currency=currency,
+        cells=(
+            Cell(value=_("Total {currency}").format(currency=currency)),
+            Cell(value=currency),
+            Cell(value=_known([one.quantity for one in rows])),
+            Cell(value=_whole([one.cost for one in rows])),
+            Cell(value=None),
+        ),
     )
 
 

@@ -364,6 +364,18 @@ def test_a_saved_view_is_opened_renamed_and_deleted_on_the_page(admin):
     )
 
 
+def test_a_view_that_is_saved_without_days_opens_the_newest_month(admin):
+    two_months()
+    page = admin.get(reverse("costs"), {"group_by": "service_name"})
+
+    admin.post(reverse("saved_views"), {"name": "now", "query": page.context["kept_query"]})
+    view = SavedView.objects.get()
+    imported(focus_csv([on("2026-06-01", "7")]))
+
+    newest = admin.get(f"{view.path}?{view.query}").context["answer"]
+    assert (newest.totals[0].row.cost, str(newest.days.start_on)) == (7, "2026-06-01")
+
+
 def test_a_form_leads_back_to_our_own_pages_only(admin):
     for back in ("//example.org/", "https://example.org/", "javascript:alert(1)", "\\\\x"):
         answer = admin.post(reverse("saved_views"), {"name": "x", "query": "", "back": back})
