@@ -33,6 +33,18 @@ def first_steps(project: Project, burndown: Burndown) -> Sequence[FirstStep]:
     has_bill = billed_through(organisation_id, None) is not None
     has_devices = has_devices_at_work(project.pk)
     steps = (
+        *_plan_steps(project, burndown, is_estimated=is_estimated),
+        *_bill_steps(burndown, has_bill=has_bill),
+        *_power_steps(project, burndown, has_devices=has_devices),
+    )
+    return steps if any(not one.is_done and not one.is_optional for one in steps) else ()
+
+
+def _plan_steps(
+    project: Project, burndown: Burndown, *, is_estimated: bool
+) -> tuple[FirstStep, ...]:
+    """From an estimate to an approved plan."""
+    return (
         FirstStep(
             name=_("Estimate the main run"),
             words=_("from a config.json, tokens and hardware to days, money, energy and carbon"),
@@ -45,6 +57,12 @@ def first_steps(project: Project, burndown: Burndown) -> Sequence[FirstStep]:
             href=reverse("plan", args=[project.slug]),
             is_done=burndown.plan is not None,
         ),
+    )
+
+
+def _bill_steps(burndown: Burndown, *, has_bill: bool) -> tuple[FirstStep, ...]:
+    """From a bill to the project's charges."""
+    return (
         FirstStep(
             name=_("Import a bill"),
             words=_("FOCUS, AWS, Google, Azure or any CSV; or connect a source that pulls them"),
@@ -57,10 +75,18 @@ def first_steps(project: Project, burndown: Burndown) -> Sequence[FirstStep]:
             href=reverse("allocation"),
             is_done=burndown.billed_through is not None,
         ),
+    )
+
+
+def _power_steps(
+    project: Project, burndown: Burndown, *, has_devices: bool
+) -> tuple[FirstStep, ...]:
+    """From power to devices at work and a run that reports."""
+    return (
         FirstStep(
             name=_("Add a site and its power"),
             words=_("the node agent, Prometheus or a CSV; the site says region, hosts and PUE"),
-            href=reverse("sites") if sites(organisation_id) else reverse("site_new"),
+            href=reverse("sites") if sites(project.organisation_id) else reverse("site_new"),
             is_done=burndown.metered_through is not None or has_devices,
         ),
         FirstStep(
@@ -77,4 +103,3 @@ def first_steps(project: Project, burndown: Burndown) -> Sequence[FirstStep]:
             is_optional=True,
         ),
     )
-    return steps if any(not one.is_done and not one.is_optional for one in steps) else ()
