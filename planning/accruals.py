@@ -172,15 +172,10 @@ def _lately(amount: Decimal, currency: str) -> Rate:
 def _billed(
     project: Project, own: OwnSites, *, as_of: datetime, currency: str, basis: Basis
 ) -> Billed:
-    question = CostQuestion(
-        group_by=("day", "x_cost_class", "provider_name", "x_accelerator", "region_id"),
-        basis=basis,
-        scope=Scope(project_id=project.pk),
-        start_on=as_of.date() - timedelta(days=LOOKED_AT_DAYS + BACK_CAST_DAYS),
-        end_on=as_of.date() + timedelta(days=1),
-        as_of=as_of,
-    )
-    every = [row for row in cost_table(project.organisation_id, question).rows if row.group[0]]
+    lately = as_of.date() - timedelta(days=LOOKED_AT_DAYS + BACK_CAST_DAYS)
+    every = _charges(project, as_of=as_of, basis=basis, start_on=lately)
+    if not any(row.group[1] == _ACCELERATOR for row in every):
+        every = _charges(project, as_of=as_of, basis=basis, start_on=None)
     rows = [row for row in every if not own.is_own_charge(row.group[2], row.group[4])]
     hours: defaultdict[date, Decimal] = defaultdict(Decimal)
     cost: dict[tuple[date, str], Decimal] = {}
@@ -190,7 +185,7 @@ def _billed(
             hours[day] = EXACT.add(hours[day], row.accelerator_h)
         if row.currency == currency and row.cost is not None:
             cost[day, name] = EXACT.add(cost.get((day, name), Decimal(0)), row.cost)
-    last = _last_days(row for row in rows if row.accelerator_h)
+    last = _settling(rows)
     settled = settled_through(last)
     # Own hardware is charged by whole days: its last one is settled.
     of_own = _last_days(
@@ -207,6 +202,31 @@ def _billed(
         settled_with_own=settled_through(last | charged),
         running_settled=settled or settled_through(running),
     )
+
+
+def _charges(
+    project: Project, *, as_of: datetime, basis: Basis, start_on: date | None
+) -> list[CostRow]:
+    """A project's costs by day, class, provider, accelerator and region."""
+    question = CostQuestion(
+        group_by=("day", "x_cost_class", "provider_name", "x_accelerator", "region_id"),
+        basis=basis,
+        scope=Scope(project_id=project.pk),
+        start_on=start_on,
+        end_on=as_of.date() + timedelta(days=1),
+        as_of=as_of,
+    )
+    return [row for row in cost_table(project.organisation_id, question).rows if row.group[0]]
+
+
+def _settling(rows: Sequence[CostRow]) -> dict[str, date]:
+    """The last day of each provider's accelerators, the one that may be only begun.
+
+    Of a provider that counts no hours nobody can tell what is missing of its last day: none is.
+    """
+    counted = _last_days(row for row in rows if row.accelerator_h)
+    charged = _last_days(row for row in rows if row.group[1] == _ACCELERATOR and row.cost)
+    return {name: day + timedelta(days=1) for name, day in charged.items()} | counted
 
 
 def _last_days(rows: Iterable[CostRow]) -> dict[str, date]:
