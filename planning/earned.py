@@ -88,7 +88,12 @@ def _quantity(value: float | None) -> Spent:
 
 
 def burn_per_day(spending: Spending) -> Decimal | None:
-    """The mean cost of a day over the last two weeks with any; None without a day."""
+    """The mean cost of a day over the last two weeks with any; None without a day.
+
+    Also None while a part of what is spent is not known: the rest of it would read as the whole.
+    """
+    if spending.total is None:
+        return None
     first = spending.through - timedelta(days=BURN_DAYS - 1)
     some = [cost for day, cost in spending.by_day.items() if first <= day <= spending.through]
     return divide(exact_sum(some), Decimal(len(some))) if some else None

@@ -1,5 +1,6 @@
 """Earned value by line: measured where it can be, unknown where it is not, one fraction for all."""
 
+from dataclasses import replace
 from datetime import date, timedelta
 from decimal import Decimal
 from typing import Any
@@ -9,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from formulae.money import exact_sum
+from planning.earned import Spending, burn_per_day
 from planning.earned_records import LineProgress, Method, Spent, Unit
 from planning.earned_rules import (
     earned_state,
@@ -18,6 +20,7 @@ from planning.earned_rules import (
 )
 from planning.phasing import planned_cost_by_day
 from planning.records import LineBase, PlanLineRecord
+from tests.planning.test_burndown import make_summary
 
 START, END = date(2026, 9, 14), date(2026, 9, 24)
 
@@ -185,3 +188,18 @@ def test_the_runway_ends_with_the_last_day_that_the_budget_pays_for() -> None:
     assert runway_on(budget=budget, spent=Decimal(100), per_day=day, through=through) == through
     assert runway_on(budget=budget, spent=None, per_day=day, through=through) is None
     assert runway_on(budget=budget, spent=Decimal(1), per_day=Decimal(0), through=through) is None
+
+
+def test_a_burn_rate_is_of_all_that_is_spent_or_not_known() -> None:
+    by_day = {START + timedelta(days=one): Decimal(100) for one in range(3)}
+    whole = Spending(
+        through=START + timedelta(days=2),
+        cost=Decimal(300),
+        accrued=Decimal(0),
+        by_day=by_day,
+        by_line={},
+        emissions=make_summary(),
+    )
+    assert burn_per_day(whole) == Decimal(100)
+    assert burn_per_day(replace(whole, cost=None)) is None
+    assert burn_per_day(replace(whole, accrued=None)) is None
