@@ -50,7 +50,7 @@ def _milestones() -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = [
         {
             "project": story.PROJECT_SLUG,
-            "name": f"{name} (synthetic)",
+            "name": name,
             "week": week,
             "reached_on": day or None,
         }
