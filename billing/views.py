@@ -69,6 +69,7 @@ def imports(request: HttpRequest) -> HttpResponse:
             {"delivery": delivery, "sees_totals": sees_totals(actor, delivery)}
             for delivery in page or []
         ],
+        "is_busy": any(one.state == Delivery.State.RECEIVED for one in page or []),
         "periods": period_statuses(actor.organisation_id),
         "may_upload": may_upload(actor),
         "sees_all": sees_all,

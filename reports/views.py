@@ -37,13 +37,19 @@ def home(request: HttpRequest) -> HttpResponse:
     return render(request, "reports/home.html", context)
 
 
-def _asked_instant(text: str) -> datetime:
+def asked_instant(request: HttpRequest) -> datetime:
     """The settled instant that the page is asked for; now when it is absent or unreadable."""
     try:
-        asked = parse_utc(text)
+        asked = parse_utc(request.GET.get("as_of", ""))
     except ValueError:
         asked = datetime.now(UTC)
     return settled(asked)
+
+
+def asked_basis(request: HttpRequest) -> str:
+    """The cost basis that the page is asked for; effective when it is absent or unknown."""
+    basis = request.GET.get("basis", "")
+    return basis if basis in BASES else "effective"
 
 
 def _energy_url(slug: str, burndown: Burndown, as_of: str) -> str:
@@ -55,20 +61,25 @@ def _energy_url(slug: str, burndown: Burndown, as_of: str) -> str:
     return f"{reverse('energy')}?{urlencode(asked)}"
 
 
+def _query(request: HttpRequest) -> str:
+    """What the page was asked, for the addresses of its tables as files."""
+    asked = [(name, request.GET[name]) for name in ("basis", "as_of") if name in request.GET]
+    return f"?{urlencode(asked)}" if asked else ""
+
+
 @require_safe
 def project(request: HttpRequest, slug: str) -> HttpResponse:
     """Plan against actuals in money, energy and carbon."""
     actor = actor_of(request)
     found = project_for(actor, slug, Role.VIEWER)
-    basis = request.GET.get("basis", "")
-    basis = basis if basis in BASES else "effective"
-    page = project_page(found, as_of=_asked_instant(request.GET.get("as_of", "")), basis=basis)
+    page = project_page(found, as_of=asked_instant(request), basis=asked_basis(request))
     context = {
         "project": found,
         "page": page,
         "burndown": page.burndown,
         "bases": BASES[:2],
         "energy_url": _energy_url(found.slug, page.burndown, request.GET.get("as_of", "")),
+        "query": _query(request),
         "may_annotate": has_role(actor, found, Role.ANALYST),
         "is_owner": has_role(actor, found, Role.OWNER),
         "comments": comments_of(

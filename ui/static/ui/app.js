@@ -372,6 +372,22 @@
     });
   };
 
+  // --- parts that ask again by themselves ------------------------------------------------------------
+
+  // Nobody looks at a hidden page, and an answer that says the same is not read out again.
+  const calmPolls = () => {
+    document.body.addEventListener("htmx:beforeRequest", (event) => {
+      const polls = event.detail.elt.getAttribute("hx-trigger")?.includes("every ");
+      if (polls && document.hidden) event.preventDefault();
+    });
+    document.body.addEventListener("htmx:beforeSwap", (event) => {
+      const { elt, serverResponse } = event.detail;
+      if (!elt.hasAttribute("data-poll")) return;
+      if (elt.lastAnswer === serverResponse) event.detail.shouldSwap = false;
+      elt.lastAnswer = serverResponse;
+    });
+  };
+
   const ready = (within) => {
     drawAll(within);
     within.querySelectorAll("[data-drop]").forEach(readyDrop);
@@ -379,6 +395,7 @@
 
   const start = () => {
     ready(document);
+    calmPolls();
     document.body.addEventListener("htmx:load", (event) => {
       if (event.detail.elt !== document.body) ready(event.detail.elt);
     });
