@@ -72,6 +72,7 @@ def accruals_of(
     Returns:
         Accrued days after the last settled one; a day without a rate has no cost.
     """
+    as_of = max(as_of, FIRST_INSTANT)
     last_day = as_of.astimezone(UTC).date()
     own = own_sites(project.organisation_id, as_of=as_of)
     billed = _billed(project, own, as_of=as_of, currency=currency, basis=Basis(basis))
@@ -104,6 +105,7 @@ def accrual_error_of(
 
     Each week is accrued with no bill of it or of a later day, then set against its bill.
     """
+    as_of = max(as_of, FIRST_INSTANT)
     own = own_sites(project.organisation_id, as_of=as_of)
     billed = _billed(project, own, as_of=as_of, currency=currency, basis=Basis(basis))
     if billed.settled is None:

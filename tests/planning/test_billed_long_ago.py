@@ -1,12 +1,13 @@
 """What a bill told of is not accrued again: long after it, and where it counts no hours."""
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
 import pytest
 from django.utils import timezone
 
 from planning.accruals import accruals_of
+from planning.selectors import burndown_of
 from tests.planning.test_variance_join import bill, charged, compute, main_run
 from tests.runs.builders import DAY, T0, assign, make_run, the_project
 
@@ -45,3 +46,10 @@ def test_a_bill_that_counts_no_hours_is_no_reason_to_accrue_its_days() -> None:
     found = accruals_of(the_project(), as_of=timezone.now(), currency="USD")
     assert found.settled_through == T0.date()
     assert [one.day for one in found.days] == [T0.date() + timedelta(days=3)]
+
+
+def test_the_first_day_of_the_calendar_has_no_bills_and_no_error() -> None:
+    main_run()
+    bill(compute("478.40"))
+    found = burndown_of(the_project(), as_of=datetime(1, 1, 1, tzinfo=UTC))
+    assert (found.actual_cost, found.accrued_cost, found.through) == (None, 0, None)
