@@ -30,6 +30,7 @@ MOST_MARKERS = 6
 APART = timedelta(days=5)
 MOST_SHOWN = 12
 MARKER_LETTERS = 24
+LETTER_FRACTION = 0.008  # of the axis' width
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,17 +97,24 @@ def overview_of(project: Project, burndown: Burndown, *, as_of: datetime) -> Ove
     )
 
 
-def markers_of(happenings: Sequence[Happening]) -> list[Marker]:
-    """What people said, then the newest happenings: marks some days apart, or they hide it."""
+def markers_of(happenings: Sequence[Happening], *, axis_days: int = 0) -> list[Marker]:
+    """What people said, then the newest happenings: marks as far apart as their labels are long."""
     newest = sorted(happenings, key=lambda one: (one.annotation is not None, one.day), reverse=True)
     marks: list[Marker] = []
     for one in newest:
-        if all(abs(mark.day - one.day) >= APART for mark in marks):
-            label = one.label
-            if len(label) > MARKER_LETTERS:
-                label = label[: MARKER_LETTERS - 1].rstrip() + "…"
-            marks.append(Marker(day=one.day, label=label))
+        label = one.label
+        if len(label) > MARKER_LETTERS:
+            label = label[: MARKER_LETTERS - 1].rstrip() + "…"
+        mark = Marker(day=one.day, label=label)
+        if all(abs(other.day - mark.day) >= _apart(mark, other, axis_days) for other in marks):
+            marks.append(mark)
     return marks[:MOST_MARKERS]
+
+
+def _apart(one: Marker, other: Marker, axis_days: int) -> timedelta:
+    """How far apart two labels do not touch, on a chart of so many days."""
+    letters = (len(one.label) + len(other.label)) / 2
+    return max(APART, timedelta(days=letters * LETTER_FRACTION * axis_days))
 
 
 def _ends(burndown: Burndown) -> tuple[EndRow, ...]:

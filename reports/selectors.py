@@ -129,7 +129,9 @@ def project_page(project: Project, *, as_of: datetime, basis: str) -> ProjectPag
         rows=rows,
         overview=overview,
         steps=first_steps(project, burndown),
-        cost_figure=cost_figure(burndown, rows, groups, markers_of(overview.happenings)),
+        cost_figure=cost_figure(
+            burndown, rows, groups, markers_of(overview.happenings, axis_days=len(rows))
+        ),
         energy_figure=energy_figure(burndown, rows),
         carbon_figure=carbon_figure(burndown, rows),
     )

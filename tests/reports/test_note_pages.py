@@ -104,3 +104,14 @@ def test_marks_on_the_chart_prefer_what_people_said_and_stay_apart():
     assert marks[0].label.endswith("…")
     assert len(marks) == len({mark.day for mark in marks}) == 6
     assert marks[1].day == events[-1].day
+
+
+def test_marks_do_not_cover_each_others_words():
+    day = date(2026, 5, 4)
+    near = [Happening(day=day + APART * step, label="x" * 20) for step in range(6)]
+
+    marks = markers_of(near, axis_days=122)  # a letter takes about a day
+
+    days = sorted(mark.day for mark in marks)
+    assert len(days) == 2
+    assert (days[1] - days[0]).days >= 19
