@@ -77,6 +77,8 @@ LOOKS = (
     pytest.param({"color_scheme": "dark", "locale": "zh-CN"}, id="dark-chinese"),
 )
 CHARTS = ("#burn-down", "#energy-chart", "#carbon-chart")
+RANGES = """() => [...document.querySelectorAll("[data-linked]")].map(
+    place => place.layout.xaxis.range.map(day => day.slice(0, 10)))"""
 
 
 @pytest.fixture(scope="module")
@@ -227,3 +229,33 @@ def check(page: Page, subtests: pytest.Subtests) -> None:
 def is_in_frame(page: Page) -> bool:
     """Whether the page stands in the frame of somebody who is signed in."""
     return page.locator(".sidebar").count() > 0
+
+
+def test_charts_of_a_project_share_their_zoom_and_the_day_under_the_pointer(
+    demo_url: str, browser: Browser, page_faults: list[str]
+) -> None:
+    """A drag zooms all three, a double-click resets each; what is pointed at shows in all."""
+    with watched_pages(browser, demo_url, page_faults) as open_page:
+        page = open_page()
+        sign_in(page)
+        page.goto(DEMO)
+        page.wait_for_function(SETTLED)
+        whole = page.evaluate(RANGES)
+        page.evaluate("document.getElementById('burn-down').scrollIntoView({block: 'center'})")
+        place = page.locator("#burn-down .nsewdrag").bounding_box()
+        assert place
+        x, y = place["x"], place["y"] + place["height"] / 2
+        page.mouse.move(x + 150, y)
+        for chart in CHARTS:
+            expect(page.locator(f"{chart} .hoverlayer .legend")).to_have_count(1)
+        page.mouse.down()
+        page.mouse.move(x + 250, y)
+        page.mouse.move(x + 350, y)
+        page.mouse.up()
+        page.wait_for_function(
+            f"whole => ({RANGES})().every((range, place) => range[0] > whole[place][0])", arg=whole
+        )
+        assert len({tuple(one) for one in page.evaluate(RANGES)}) == 1
+        page.mouse.dblclick(x + 250, y)
+        page.wait_for_function(f"whole => String(({RANGES})()) === String(whole)", arg=whole)
+    fail_on(page_faults)
