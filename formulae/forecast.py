@@ -30,6 +30,9 @@ QUANTITY_DRIFT_VARIANCE_PER_DAY: Final = 0.01**2
 OUTAGE_SHARE: Final = 0.35  # of the median day: below, the run was down for most of it
 # One outage day in so many before any was seen (a prior worth so many days).
 OUTAGE_PRIOR_DAYS: Final = 60.0
+# How much days differ, in logs, before enough of them were seen: worth so many days.
+DAY_SD: Final = 0.15
+PRIOR_DAYS: Final = 3.0
 Z80: Final = 1.2815515655446004
 LEVELS: Final = {"p10": 0.1, "p50": 0.5, "p80": 0.8, "p90": 0.9}
 
@@ -226,7 +229,10 @@ def _posterior(prior: ForecastPrior, up: Array, weights: Array) -> tuple[float, 
     """Mean and spread of the log level, and the share that the observed days have in it."""
     logs = np.log(up)
     effective = float(weights.sum() ** 2 / (weights**2).sum())
-    sd = max(float(np.std(logs)), 0.02)
+    pooled = (float(((logs - logs.mean()) ** 2).sum()) + PRIOR_DAYS * DAY_SD**2) / (
+        len(logs) + PRIOR_DAYS
+    )
+    sd = max(float(np.sqrt(pooled)), 0.02)
     phi = _autocorrelation(logs)
     variance = sd**2 * (1 + phi) / (1 - phi) / effective
     observed = float(np.log(np.average(up, weights=weights)))

@@ -21,6 +21,8 @@ MICROSECONDS_PER_H: Final = 3_600_000_000
 # A provider that has not billed for this long is used no more: no bill of it is outstanding.
 QUIET_DAYS: Final = 45
 RECENT_DAYS: Final = 7
+CHARGED_DAYS: Final = 5  # of the last seven: a class that goes on every day
+LATE_DAYS: Final = 10  # a provider further behind the others bills no more of what goes on
 # What costs about the same every day and is counted by nobody but the bill.
 RUNNING_CLASSES: Final = frozenset(
     {
@@ -120,47 +122,57 @@ def _accrued(one: DeviceDay, hours: Decimal, rate: Rate | None, currency: str) -
 
 
 def accrued_running_costs(
-    billed: Mapping[tuple[date, str], Decimal],
-    *,
-    settled: date | None,
-    last_day: date,
-    currency: str,
+    billed: Mapping[tuple[date, str, str], Decimal], *, last_day: date, currency: str
 ) -> list[AccruedDay]:
     """Storage, transfer and the like of days without any such charge: the mean of the last week.
 
+    Only of a provider that still bills, and of a class that it charges on most days: what is
+    charged once a month stands for the whole month, and what nobody charges lately is over.
+
     Args:
-        billed: cost by day and class, of one currency.
-        settled: the last settled day; nothing is accrued before one.
+        billed: cost by day, class and provider, of one currency.
         last_day: the last day to accrue, included.
         currency: of all of it.
     """
-    if settled is None:
-        return []
+    running = {key: cost for key, cost in billed.items() if key[1] in RUNNING_CLASSES}
+    last: dict[str, date] = {}
+    for day, _name, provider in running:
+        last[provider] = max(last.get(provider, day), day)
+    newest = max(last.values(), default=last_day)
+    found: list[AccruedDay] = []
+    for name, provider in sorted({key[1:] for key in running}):
+        if newest - last[provider] <= timedelta(days=LATE_DAYS):
+            settled = last[provider] - timedelta(days=1)
+            days = {day: cost for (day, *what), cost in running.items() if what == [name, provider]}
+            found += _running(name, days, settled=settled, last_day=last_day, currency=currency)
+    return sorted(found, key=lambda one: (one.day, one.x_cost_class))
+
+
+def _running(
+    name: str, billed: Mapping[date, Decimal], *, settled: date, last_day: date, currency: str
+) -> list[AccruedDay]:
+    """A class's days after the settled one that no charge tells of, at the mean of the week."""
     week = [settled - timedelta(days=offset) for offset in range(RECENT_DAYS)]
-    classes = sorted({name for _day, name in billed if name in RUNNING_CLASSES})
-    found = []
-    for name in classes:
-        total = exact_sum(billed.get((day, name), Decimal(0)) for day in week)
-        mean = quantise_money(divide(total, Decimal(len(week))) or Decimal(0))
-        if not mean:
-            continue
-        rate = Rate(amount=mean, currency=currency, basis=RateBasis.DAILY_MEAN)
-        day = settled + timedelta(days=1)
-        while day <= min(last_day, settled + timedelta(days=QUIET_DAYS)):
-            if (day, name) not in billed:
-                found.append(
-                    AccruedDay(
-                        day=day,
-                        x_cost_class=name,
-                        currency=currency,
-                        quantity=Decimal(1),
-                        unit="day",
-                        rate=rate,
-                        cost=mean,
-                    )
-                )
-            day += timedelta(days=1)
-    return found
+    some = [billed[day] for day in week if day in billed]
+    mean = quantise_money(divide(exact_sum(some), Decimal(len(some) or 1)) or Decimal(0))
+    if len(some) < CHARGED_DAYS or not mean:
+        return []
+    rate = Rate(amount=mean, currency=currency, basis=RateBasis.DAILY_MEAN)
+    until = min(last_day, settled + timedelta(days=QUIET_DAYS))
+    days = (settled + timedelta(days=offset) for offset in range(1, (until - settled).days + 1))
+    return [
+        AccruedDay(
+            day=day,
+            x_cost_class=name,
+            currency=currency,
+            quantity=Decimal(1),
+            unit="day",
+            rate=rate,
+            cost=mean,
+        )
+        for day in days
+        if day not in billed
+    ]
 
 
 def accrual_error(

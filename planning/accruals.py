@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Final
@@ -25,7 +25,6 @@ from planning.accrual_records import (
     RateBasis,
 )
 from planning.accrual_rules import (
-    RUNNING_CLASSES,
     accrual_error,
     accrued_accelerators,
     accrued_running_costs,
@@ -55,7 +54,7 @@ class Billed:
     lately: Mapping[str, Rate]  # accelerator key, or "" for all of them -> cost of an hour
     settled: date | None
     settled_with_own: date | None = None
-    running_settled: date | None = None
+    running: Mapping[tuple[date, str, str], Decimal] = field(default_factory=dict)
 
 
 def accruals_of(
@@ -86,13 +85,9 @@ def accruals_of(
         currency=currency,
     )
     # The day that is not over yet has not cost a whole day's storage.
-    running = accrued_running_costs(
-        billed.cost,
-        settled=billed.running_settled,
-        last_day=last_day - timedelta(days=1),
-        currency=currency,
+    found += accrued_running_costs(
+        billed.running, last_day=last_day - timedelta(days=1), currency=currency
     )
-    found += running
     found += own_accruals(project, ran, own, as_of=as_of, currency=currency)
     found.sort(key=lambda one: (one.day, one.x_cost_class, one.accelerator_key))
     return Accruals(settled_through=billed.settled_with_own, days=tuple(found))
@@ -181,12 +176,15 @@ def _billed(
     rows = [row for row in every if not own.is_own_charge(row.group[2], row.group[4])]
     hours: defaultdict[date, Decimal] = defaultdict(Decimal)
     cost: dict[tuple[date, str], Decimal] = {}
+    running: dict[tuple[date, str, str], Decimal] = {}
     for row in rows:
         day, name = date.fromisoformat(row.group[0] or ""), row.group[1] or ""
         if row.accelerator_h:
             hours[day] = EXACT.add(hours[day], row.accelerator_h)
         if row.currency == currency and row.cost is not None:
             cost[day, name] = EXACT.add(cost.get((day, name), Decimal(0)), row.cost)
+            key = (day, name, row.group[2] or "")
+            running[key] = EXACT.add(running.get(key, Decimal(0)), row.cost)
     last = _settling(rows)
     settled = settled_through(last)
     # Own hardware is charged by whole days: its last one is settled.
@@ -194,7 +192,6 @@ def _billed(
         row for row in every if row.accelerator_h and own.is_own_charge(row.group[2], row.group[4])
     )
     charged = {name: day + timedelta(days=1) for name, day in of_own.items()}
-    running = _last_days(row for row in rows if row.group[1] in RUNNING_CLASSES)
     return Billed(
         currency=currency,
         cost=cost,
@@ -202,7 +199,7 @@ def _billed(
         lately={} if settled is None else _rates_lately(rows, settled, currency),
         settled=settled,
         settled_with_own=settled_through(last | charged),
-        running_settled=settled or settled_through(running),
+        running=running,
     )
 
 
@@ -308,8 +305,12 @@ class _Rates:
         listed = self._listed(one)
         if listed and listed.basis is RateBasis.OWN_PRICE:
             return listed
-        lately = self.billed.lately.get(one.accelerator_key) or self.billed.lately.get("")
-        return lately or listed
+        lately = self.billed.lately
+        if one.accelerator_key in lately:
+            return lately[one.accelerator_key]
+        # Bills that name other accelerators say nothing of this one's price.
+        is_named = bool(one.accelerator_key) and any(lately)
+        return (listed if is_named else None) or lately.get("") or listed
 
     def _listed(self, one: DeviceDay) -> Rate | None:
         best: Rate | None = None

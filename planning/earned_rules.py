@@ -170,7 +170,7 @@ def _state(
     reserve = exact_sum(line.budget for line in lines if line.method is Method.RESERVE)
     drawn = None if actual is None or done is None else EXACT.subtract(actual, done)
     indices: dict[str, Decimal | None] = {}
-    if base.state is not None:
+    if base.state is not None and base.state.actual_cost > 0:  # credits beyond the cost: no index
         indices = _indices(base.state)
     return EarnedState(
         unit=unit,

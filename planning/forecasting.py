@@ -25,11 +25,14 @@ from planning.earned_records import Unit, WorkDone
 from planning.earned_rules import RESERVE_KEYS, line_budget, planned_fraction
 from planning.forecast_records import EstimateBelief, ForecastBasis, Interval, ProjectForecast
 from planning.phasing import days_of
-from planning.records import Burndown, BurndownDay, PlanRecord
+from planning.records import Burndown, BurndownDay, CostGroup, PlanRecord
 
 MAIN_RUN: Final = "main_run"
 LEAST_LOG_SD: Final = 0.05
 RECENT_DAYS: Final = 14
+SILENT_MEAN_DAYS: Final = 7
+# Bands that come once, with a bill: they are spent, and say nothing of the days to come.
+ONCE: Final = (CostGroup.CREDITS, CostGroup.TAX)
 _ONE_DAY: Final = timedelta(days=1)
 _UNITS: Final = {"cost": Unit.MONEY, "kwh": Unit.ENERGY, "kg": Unit.CARBON}
 
@@ -136,8 +139,21 @@ class _Told:
         prior = ForecastPrior(
             progress_per_day=self.planned / self.belief.days_p50, log_sd=sd, per_day=recent
         )
-        left = float(max(self.planned - self.tokens[max(self.tokens)], 0))
-        return forecast_run(prior, self._observed(days), progress_left=left, seed=seed)
+        return forecast_run(prior, self._observed(days), progress_left=self._left(), seed=seed)
+
+    def _left(self) -> float:
+        """Tokens that are left at the end of the last day.
+
+        Where bills go on and reports do not, the run is taken to have gone on as in its last week.
+        """
+        last = max(self.tokens)
+        left = float(max((self.planned or 0) - self.tokens[last], 0))
+        made = tokens_made(self.tokens)
+        lately = [max(made[day], 0.0) for day in sorted(made)[-SILENT_MEAN_DAYS:]]
+        silent = (self.through - last).days
+        if silent < 1 or not lately or not left:
+            return left
+        return max(left - silent * math.fsum(lately) / len(lately), 0.0)
 
     def _observed(self, days: Sequence[BurndownDay]) -> ObservedDays:
         """Whole days of the run: the day that is not over, or only begun, says nothing of pace."""
@@ -147,7 +163,7 @@ class _Told:
         span = days_of(first + _ONE_DAY, last)
         return ObservedDays(
             progress=[made.get(day, math.nan) for day in span],
-            quantities={name: [_amount(rows.get(day), name) for day in span] for name in _UNITS},
+            quantities={name: [_daily(rows.get(day), name) for day in span] for name in _UNITS},
         )
 
 
@@ -167,6 +183,14 @@ def tokens_made(tokens: Mapping[date, int]) -> dict[date, float]:
     return made
 
 
+def _daily(row: BurndownDay | None, name: str) -> float:
+    """What a day like this one takes again: its amount without what comes once, NaN if unknown."""
+    amount = _amount(row, name)
+    if row is None or name != "cost":
+        return amount
+    return amount - float(sum(row.cost_by_group.get(one, Decimal(0)) for one in ONCE))
+
+
 def _amount(row: BurndownDay | None, name: str) -> float:
     """A day's cost, energy or emissions; NaN where it is not known."""
     if row is None:
@@ -180,7 +204,7 @@ def _amount(row: BurndownDay | None, name: str) -> float:
 
 def _recent_mean(days: Sequence[BurndownDay], name: str) -> float:
     """The mean of the last two weeks that are known; NaN where none is."""
-    known = [one for row in days if not math.isnan(one := _amount(row, name))]
+    known = [one for row in days if not math.isnan(one := _daily(row, name))]
     some = known[-RECENT_DAYS:]
     return math.fsum(some) / len(some) if some else math.nan
 

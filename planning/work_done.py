@@ -36,8 +36,9 @@ def work_done(project: Project, plan: PlanRecord | None, *, as_of: datetime) -> 
     lines: dict[str, Mapping[date, LineProgress]] = {}
     tokens: dict[date, int] = {}
     planned: int | None = None
+    estimated = _tokens_of_estimate(plan) if plan else None
     for key, some in runs_by_line(runs).items():
-        line_planned = _planned_tokens(key, some, plan)
+        line_planned = planned_tokens(key, some, estimated)
         counted = _tokens_by_day(some, days)
         if key == MAIN_RUN:
             tokens, planned = counted, line_planned
@@ -53,12 +54,10 @@ def work_done(project: Project, plan: PlanRecord | None, *, as_of: datetime) -> 
             }
     for key, reached in _milestones(project, as_of).items():
         lines.setdefault(key, reached)
-    if planned is None and plan is not None:
-        planned = _tokens_of_estimate(plan)
     return WorkDone(
         by_line=lines,
         tokens_by_day=tokens,
-        tokens_planned=planned,
+        tokens_planned=estimated if planned is None else planned,
         last_at=max((day.last_at for day in days if day.last_at), default=None),
     )
 
@@ -74,11 +73,16 @@ def runs_by_line(runs: Iterable[RunRecord]) -> dict[str, list[RunRecord]]:
     return dict(found)
 
 
-def _planned_tokens(key: str, runs: Sequence[RunRecord], plan: PlanRecord | None) -> int | None:
+def planned_tokens(key: str, runs: Sequence[RunRecord], estimated_tokens: int | None) -> int | None:
+    """What the runs say together; several main runs share what the estimate planned.
+
+    A run that goes on from another states the whole count again, as the first one did.
+    """
     stated = [run.tokens_planned for run in runs if run.tokens_planned]
-    if stated:
-        return sum(stated)
-    return _tokens_of_estimate(plan) if key == MAIN_RUN and plan else None
+    estimated = estimated_tokens if key == MAIN_RUN else None
+    if len(stated) > 1 and estimated:
+        return min(sum(stated), max(estimated, *stated))
+    return sum(stated) if stated else estimated
 
 
 def _tokens_of_estimate(plan: PlanRecord) -> int | None:

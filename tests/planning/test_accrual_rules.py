@@ -110,26 +110,51 @@ def test_billed_and_accrued_hours_of_a_day_are_those_that_ran_or_what_was_billed
             assert abs(accrued - expected) < Decimal("1e-8")
 
 
+Running = dict[tuple[date, str, str], Decimal]
+
+
+def make_week(
+    amount: int = 70, *, provider: str = "AWS", last: date = DAY, name: str = "storage_object"
+) -> Running:
+    return {(last - timedelta(days=one), name, provider): Decimal(amount) for one in range(8)}
+
+
 def test_storage_is_accrued_at_the_mean_of_the_last_settled_week_where_no_bill_has_it() -> None:
-    billed = {
-        (DAY - timedelta(days=offset), "storage_object"): Decimal(70) for offset in range(7)
-    } | {(DAY + timedelta(days=1), "storage_object"): Decimal(5)}
-    billed[DAY, "tax"] = Decimal(1000)
-    found = accrued_running_costs(
-        billed, settled=DAY, last_day=DAY + timedelta(days=3), currency="USD"
-    )
+    billed = make_week()
+    billed[DAY, "tax", "AWS"] = Decimal(1000)
+    found = accrued_running_costs(billed, last_day=DAY + timedelta(days=2), currency="USD")
     assert [(one.day, one.cost) for one in found] == [
+        (DAY + timedelta(days=1), Decimal(70)),
         (DAY + timedelta(days=2), Decimal(70)),
-        (DAY + timedelta(days=3), Decimal(70)),
     ]
 
 
 def test_storage_is_not_accrued_for_ever_once_bills_stop() -> None:
-    billed = {(DAY, "storage_object"): Decimal(7)}
-    found = accrued_running_costs(
-        billed, settled=DAY, last_day=DAY + timedelta(days=400), currency="USD"
-    )
-    assert len(found) == QUIET_DAYS
+    found = accrued_running_costs(make_week(), last_day=DAY + timedelta(days=400), currency="USD")
+    assert len(found) == QUIET_DAYS - 1  # counted from the day before the last one
+
+
+def test_what_is_charged_once_a_month_is_not_accrued_by_the_day() -> None:
+    billed = {
+        (date(2026, month, 1), "storage_object", "AWS"): Decimal(30_000) for month in (10, 11)
+    }
+    billed |= make_week(5, name="logging", last=date(2026, 11, 6))
+    found = accrued_running_costs(billed, last_day=date(2026, 11, 20), currency="USD")
+    assert {one.x_cost_class for one in found} == {"logging"}
+
+
+def test_storage_of_a_provider_that_bills_no_more_is_over() -> None:
+    billed = make_week(1000, provider="A", name="storage_file", last=DAY - timedelta(days=40))
+    billed |= make_week(7, provider="B", name="egress")
+    found = accrued_running_costs(billed, last_day=DAY + timedelta(days=2), currency="USD")
+    assert {(one.x_cost_class, one.cost) for one in found} == {("egress", Decimal(7))}
+
+
+def test_a_provider_that_bills_some_days_later_than_another_is_accrued_since_its_own_bill() -> None:
+    billed = make_week(10, provider="A", last=DAY - timedelta(days=3)) | make_week(7, provider="B")
+    found = accrued_running_costs(billed, last_day=DAY + timedelta(days=1), currency="USD")
+    costs = [one.cost for one in found]
+    assert (costs.count(Decimal(10)), costs.count(Decimal(7))) == (4, 1)
 
 
 def test_the_error_of_accruals_is_told_by_the_day_and_in_sum() -> None:

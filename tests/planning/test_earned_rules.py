@@ -125,6 +125,18 @@ def test_a_main_run_that_nobody_measures_leaves_the_earned_value_unknown() -> No
     assert state.lines[1].earned_value == Decimal(25)
 
 
+def test_a_cost_below_zero_has_no_index() -> None:
+    state = earned_state(
+        [make_line()],
+        unit=Unit.MONEY,
+        through=date(2026, 9, 18),
+        progress=half_done(),
+        spent=Spent(total=Decimal(-20)),
+    )
+    assert state is not None
+    assert (state.cost_performance_index, state.estimate_at_cpi) == (None, None)
+
+
 def test_the_contingency_earns_with_the_work_and_tells_what_was_drawn() -> None:
     state = earned_state(
         [make_line(), make_line("contingency", "200")],

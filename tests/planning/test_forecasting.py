@@ -12,7 +12,7 @@ from planning.accrual_records import Accruals, AccruedDay
 from planning.earned_records import WorkDone
 from planning.forecast_records import EstimateBelief, ForecastBasis
 from planning.forecasting import past_forecasts, project_forecast, tokens_made
-from planning.records import Burndown, BurndownDay, LineBase, PlanLineRecord, PlanRecord
+from planning.records import Burndown, BurndownDay, CostGroup, LineBase, PlanLineRecord, PlanRecord
 from tests.planning.test_burndown import make_summary
 
 START = date(2026, 9, 14)
@@ -202,3 +202,35 @@ def test_a_part_of_the_cost_is_not_forecast_as_the_whole() -> None:
     before = project_forecast(unpriced, BELIEF, on=START + timedelta(days=20))
     assert before is not None
     assert before.cost is not None
+
+
+def test_a_credit_that_comes_once_is_not_expected_again() -> None:
+    burndown = make_burndown(25)
+    credit = Decimal(-200_000)
+    days = list(burndown.days)
+    days[20] = replace(
+        days[20], actual_cost=COST_OF_DAY + credit, cost_by_group={CostGroup.CREDITS: credit}
+    )
+    found = project_forecast(replace(burndown, days=tuple(days)), BELIEF)
+    assert found is not None
+    assert found.cost is not None
+    assert found.cost.p50 == pytest.approx(Decimal(950_000), rel=Decimal("0.04"))
+
+
+def test_a_run_whose_reports_stopped_is_taken_to_go_on_while_bills_do() -> None:
+    burndown = make_burndown(25)
+    told = {
+        day: count
+        for day, count in burndown.work.tokens_by_day.items()
+        if day <= START + timedelta(days=14)
+    }
+    silent = replace(burndown, work=WorkDone(tokens_by_day=told, tokens_planned=TOKENS))
+    found = project_forecast(silent, BELIEF)
+    assert found is not None
+    assert abs((found.main_run_ends_p50 - (START + timedelta(days=50))).days) <= 3
+
+
+def test_one_whole_day_of_a_slow_start_does_not_outweigh_the_estimate() -> None:
+    found = project_forecast(make_burndown(3, pace=0.5), BELIEF)
+    assert found is not None
+    assert found.learned_fraction < 0.75
