@@ -13,6 +13,7 @@ from planning.accruals import accrual_error_of
 from planning.earned_records import EarnedState
 from planning.forecast_records import ForecastBasis, Interval, ProjectForecast
 from planning.forecasting import past_forecasts
+from planning.milestones import milestones_of
 from planning.records import Burndown
 from planning.selectors import belief_of, plan_versions
 from planning.variance import variance_of
@@ -64,6 +65,7 @@ class Happening:
     label: str
     detail: str = ""
     annotation: Annotation | None = None
+    is_milestone: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,18 +99,36 @@ def overview_of(project: Project, burndown: Burndown, *, as_of: datetime) -> Ove
     )
 
 
-def markers_of(happenings: Sequence[Happening], *, axis_days: int = 0) -> list[Marker]:
-    """What people said, then the newest happenings: marks as far apart as their labels are long."""
-    newest = sorted(happenings, key=lambda one: (one.annotation is not None, one.day), reverse=True)
+def markers_of(
+    happenings: Sequence[Happening], *, axis_days: int = 0, taken: Sequence[Marker] = ()
+) -> list[Marker]:
+    """What people said, then the newest happenings: marks as far apart as their labels are long.
+
+    Milestones also keep away from labels that the chart has already.
+    """
+    newest = sorted(
+        happenings,
+        key=lambda one: (one.annotation is not None, not one.is_milestone, one.day),
+        reverse=True,
+    )
     marks: list[Marker] = []
     for one in newest:
         label = one.label
         if len(label) > MARKER_LETTERS:
             label = label[: MARKER_LETTERS - 1].rstrip() + "…"
         mark = Marker(day=one.day, label=label)
-        if all(abs(other.day - mark.day) >= _apart(mark, other, axis_days) for other in marks):
+        others = [*marks, *taken] if one.is_milestone else marks
+        if all(abs(other.day - mark.day) >= _apart(mark, other, axis_days) for other in others):
             marks.append(mark)
     return marks[:MOST_MARKERS]
+
+
+def labels_of(burndown: Burndown) -> list[Marker]:
+    """What the chart itself writes above its days: its unit at the left, the day of its data."""
+    if not burndown.days:
+        return []
+    unit = Marker(day=burndown.days[0].day, label=burndown.currency)
+    return [unit, Marker(day=burndown.as_of.date(), label=_("data as of"))]
 
 
 def _apart(one: Marker, other: Marker, axis_days: int) -> timedelta:
@@ -155,7 +175,25 @@ def _happenings(project: Project, burndown: Burndown) -> tuple[Happening, ...]:
         Happening(day=one.day, label=one.text, annotation=one) for one in annotations_of(project.pk)
     ]
     newest = sorted(_recorded(project, burndown), key=lambda one: one.day)[-MOST_SHOWN:]
-    return tuple(sorted([*newest, *told], key=lambda one: one.day))
+    points = _milestones(project, burndown)
+    return tuple(sorted([*newest, *told, *points], key=lambda one: one.day))
+
+
+def _milestones(project: Project, burndown: Burndown) -> list[Happening]:
+    """The plan's milestones on the chart's days, by their weeks."""
+    if not burndown.days or burndown.plan is None:
+        return []
+    first, last = burndown.days[0].day, burndown.days[-1].day
+    return [
+        Happening(
+            day=one.day,
+            label=f"W{one.week} {one.name}",
+            detail=_("reached") if one.reached_on else "",
+            is_milestone=True,
+        )
+        for one in milestones_of(project, starts_on=burndown.plan.starts_on)
+        if first <= one.day <= last
+    ]
 
 
 def _recorded(project: Project, burndown: Burndown) -> list[Happening]:

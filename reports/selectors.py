@@ -16,7 +16,7 @@ from projects.models import Project
 from reports.earned_page import IndexRow, LineRow, index_rows, line_rows
 from reports.figures import carbon_figure, cost_figure, energy_figure, group_name, groups_of
 from reports.first_steps import FirstStep, first_steps
-from reports.overview import Overview, basis_words, markers_of, overview_of
+from reports.overview import Overview, basis_words, labels_of, markers_of, overview_of
 from reports.records import DayRow, day_rows
 from ui.charts import Figure
 from ui.formatting import babel_locale, decimal_text
@@ -130,7 +130,10 @@ def project_page(project: Project, *, as_of: datetime, basis: str) -> ProjectPag
         overview=overview,
         steps=first_steps(project, burndown),
         cost_figure=cost_figure(
-            burndown, rows, groups, markers_of(overview.happenings, axis_days=len(rows))
+            burndown,
+            rows,
+            groups,
+            markers_of(overview.happenings, axis_days=len(rows), taken=labels_of(burndown)),
         ),
         energy_figure=energy_figure(burndown, rows),
         carbon_figure=carbon_figure(burndown, rows),
