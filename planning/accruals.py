@@ -10,7 +10,8 @@ from uuid import UUID
 
 from billing.cost_questions import CostQuestion, Scope
 from billing.cost_records import CostRow
-from billing.price_selectors import price_in_force
+from billing.price_records import PriceRecord
+from billing.price_selectors import converted, price_in_force
 from billing.records import Basis
 from billing.selectors import cost_table
 from formulae.money import divide, exact_sum, quantise_money
@@ -39,6 +40,7 @@ LOOKED_AT_DAYS: Final = 60
 BACK_CAST_DAYS: Final = 28
 FIRST_INSTANT: Final = datetime(2000, 1, 1, tzinfo=UTC)
 _ACCELERATOR: Final = "accelerator"
+PURCHASES: Final = ("contract", "on_demand")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -301,43 +303,47 @@ class _Rates:
         self.project, self.billed = project, billed
 
     def rate_of(self, one: DeviceDay) -> Rate | None:
-        """The rate in force for what ran; None where nobody stated one in the currency."""
-        listed = self._listed(one)
-        if listed and listed.basis is RateBasis.OWN_PRICE:
-            return listed
+        """The rate in force for what ran; None where nobody stated one in the currency.
+
+        A stated price in another currency is converted by the day's rate. Without one the cost is
+        unknown: a list's price in its place would pass over the contract.
+        """
+        prices = [price for purchase in PURCHASES if (price := self._price(one, purchase))]
+        own = next((price for price in prices if not price.is_shipped and not price.feed), None)
+        if own is not None:
+            return self._in_currency(own, RateBasis.OWN_PRICE, one.day)
         lately = self.billed.lately
         if one.accelerator_key in lately:
             return lately[one.accelerator_key]
+        listed = self._in_currency(prices[0], RateBasis.PRICE_LIST, one.day) if prices else None
         # Bills that name other accelerators say nothing of this one's price.
         is_named = bool(one.accelerator_key) and any(lately)
         return (listed if is_named else None) or lately.get("") or listed
 
-    def _listed(self, one: DeviceDay) -> Rate | None:
-        best: Rate | None = None
-        for purchase in ("contract", "on_demand"):
-            price = price_in_force(
-                self.project.organisation_id,
-                cost_class=_ACCELERATOR,
-                on=one.day,
-                provider=one.provider,
-                region=one.region,
-                accelerator_key=one.accelerator_key,
-                purchase=purchase,
-                unit="accelerator_h",
-            )
-            if price is None or price.price.currency != self.billed.currency:
-                continue
-            is_own = not price.is_shipped and not price.feed
-            rate = Rate(
-                amount=price.price.amount,
-                currency=price.price.currency,
-                basis=RateBasis.OWN_PRICE if is_own else RateBasis.PRICE_LIST,
-                source=price.source,
-            )
-            if is_own:
-                return rate
-            best = best or rate
-        return best
+    def _price(self, one: DeviceDay, purchase: str) -> PriceRecord | None:
+        return price_in_force(
+            self.project.organisation_id,
+            cost_class=_ACCELERATOR,
+            on=one.day,
+            provider=one.provider,
+            region=one.region,
+            accelerator_key=one.accelerator_key,
+            purchase=purchase,
+            unit="accelerator_h",
+        )
+
+    def _in_currency(self, price: PriceRecord, basis: RateBasis, on: date) -> Rate | None:
+        found = converted(
+            self.project.organisation_id, price.price, currency=self.billed.currency, on=on
+        )
+        if found is None:
+            return None
+        return Rate(
+            amount=found.money.amount,
+            currency=found.money.currency,
+            basis=basis,
+            source=price.source,
+        )
 
 
 def accrued_cost(days: Iterable[AccruedDay]) -> Decimal | None:

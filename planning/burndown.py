@@ -122,6 +122,7 @@ def _with_earned(found: Burndown, plan: PlanRecord, actuals: Actuals) -> Burndow
         by_day=cost_of_days(billed, accrued, through=through),
         by_line=dict(actuals.cost_by_line),
         emissions=actuals.emission_summary,
+        whole_through=found.as_of.date() - timedelta(days=1),
     )
     earned = earned_by_day(plan, actuals.work, through=through)
     found = replace(found, forecast=project_forecast(found, actuals.belief))

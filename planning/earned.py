@@ -36,6 +36,7 @@ class Spending:
     by_day: dict[date, Decimal]
     by_line: dict[str, Decimal]
     emissions: EmissionSummary
+    whole_through: date | None = None  # the last day that is over; None = `through`
 
     @property
     def total(self) -> Decimal | None:
@@ -88,15 +89,20 @@ def _quantity(value: float | None) -> Spent:
 
 
 def burn_per_day(spending: Spending) -> Decimal | None:
-    """The mean cost of a day over the last two weeks with any; None without a day.
+    """The mean cost of a day over the last two weeks that are over; None before the first cost.
 
-    Also None while a part of what is spent is not known: the rest of it would read as the whole.
+    A day without any cost counts: a project that rests burns less. Where a part of the cost is not
+    known, the rest of it is no burn rate.
     """
     if spending.total is None:
         return None
-    first = spending.through - timedelta(days=BURN_DAYS - 1)
-    some = [cost for day, cost in spending.by_day.items() if first <= day <= spending.through]
-    return divide(exact_sum(some), Decimal(len(some))) if some else None
+    last = min(spending.whole_through or spending.through, spending.through)
+    known = [day for day in spending.by_day if day <= last]
+    if not known:
+        return None
+    first = max(last - timedelta(days=BURN_DAYS - 1), min(known))
+    amounts = (cost for day, cost in spending.by_day.items() if first <= day <= last)
+    return divide(exact_sum(amounts), Decimal((last - first).days + 1))
 
 
 def software_carbon_intensity(emissions: EmissionSummary, tokens: int | None) -> float | None:

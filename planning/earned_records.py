@@ -128,8 +128,8 @@ class EarnedState:
 class EarnedStates:
     """A project's plan in money, energy and carbon; energy and carbon where the plan knows them.
 
-    `runway_on` is the first day on which the approved budget would be spent at the burn rate of
-    the last two weeks; None where it lasts beyond the plan's end by a year, or nobody can say.
+    `runway_on` is the last day that the approved budget pays for at the burn rate of the last two
+    weeks; None where that is ten years away, or nobody can say.
     """
 
     currency: str

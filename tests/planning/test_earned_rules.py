@@ -215,3 +215,16 @@ def test_a_burn_rate_is_of_all_that_is_spent_or_not_known() -> None:
     assert burn_per_day(whole) == Decimal(100)
     assert burn_per_day(replace(whole, cost=None)) is None
     assert burn_per_day(replace(whole, accrued=None)) is None
+
+
+def test_days_without_cost_slow_the_burn_and_the_day_that_is_not_over_does_not_count() -> None:
+    spending = Spending(
+        through=START + timedelta(days=4),
+        cost=Decimal(210),
+        accrued=Decimal(0),
+        by_day={START: Decimal(200), START + timedelta(days=4): Decimal(10)},
+        by_line={},
+        emissions=make_summary(),
+        whole_through=START + timedelta(days=3),
+    )
+    assert burn_per_day(spending) == Decimal(50)
