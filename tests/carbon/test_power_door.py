@@ -190,7 +190,7 @@ def test_a_projects_energy_and_emissions_are_read_by_its_people_only(tmp_path):
     imported(write_csv(tmp_path / "p.csv", SAMPLES, samples()))
     client = signed_in(alice)
     energy = client.get(f"/api/v1/projects/{moe.slug}/energy")
-    assert energy.json() == {"project": "moe", "days": []}
+    assert energy.json() == {"project": "moe", "as_of": None, "days": []}
     emissions = client.get(f"/api/v1/projects/{moe.slug}/emissions?from=2025-10-01&to=2025-10-31")
     assert emissions.json()["from"] == "2025-10-01"
     assert emissions.json()["scope_2_location_kgco2e"] is None
