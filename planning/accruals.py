@@ -20,7 +20,6 @@ from formulae.units import EXACT
 from planning.accrual_records import (
     AccrualError,
     Accruals,
-    AccruedDay,
     DeviceDay,
     Rate,
     RateBasis,
@@ -344,10 +343,3 @@ class _Rates:
             basis=basis,
             source=price.source,
         )
-
-
-def accrued_cost(days: Iterable[AccruedDay]) -> Decimal | None:
-    """The sum, None where a day has no rate: a partial sum would read as the whole."""
-    costs = [one.cost for one in days]
-    known = [cost for cost in costs if cost is not None]
-    return exact_sum(known) if len(known) == len(costs) else None
