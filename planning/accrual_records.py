@@ -13,7 +13,6 @@ class RateBasis(StrEnum):
     OWN_PRICE = "own_price"  # a price that the organisation stated
     BILLED_LATELY = "billed_lately"  # cost over hours of the last settled days
     PRICE_LIST = "price_list"  # a price feed, or the shipped list
-    PLAN = "plan"  # the approved plan's hour
     TARIFF = "tariff"  # electricity of own hardware, for a kWh
     DAILY_MEAN = "daily_mean"  # mean of the last settled days, where nothing is counted
 

@@ -14,10 +14,10 @@ from typing import Final
 
 from formulae.allocation import split_integer
 from formulae.money import divide, exact_sum, multiply, quantise_money
+from formulae.time_ledger import HOUR_MICROSECOND
 from formulae.units import EXACT
 from planning.accrual_records import AccrualError, AccruedDay, DeviceDay, Rate, RateBasis
 
-MICROSECONDS_PER_H: Final = 3_600_000_000
 # A provider that has not billed for this long is used no more: no bill of it is outstanding.
 QUIET_DAYS: Final = 45
 RECENT_DAYS: Final = 7
@@ -64,7 +64,7 @@ def hours_of(microsecond: int) -> Decimal:
     >>> hours_of(5_400_000_000)
     Decimal('1.500000000000000000')
     """
-    return quantise_money(divide(Decimal(microsecond), Decimal(MICROSECONDS_PER_H)) or Decimal(0))
+    return quantise_money(divide(Decimal(microsecond), Decimal(HOUR_MICROSECOND)) or Decimal(0))
 
 
 def accrued_accelerators(
@@ -102,7 +102,7 @@ def _shortfall(some: Sequence[DeviceDay], billed_h: Decimal | None) -> list[int]
     weights = [one.allocated_microsecond for one in some]
     if not billed_h:
         return weights
-    billed = int(EXACT.multiply(billed_h, Decimal(MICROSECONDS_PER_H)).to_integral_value())
+    billed = int(EXACT.multiply(billed_h, Decimal(HOUR_MICROSECOND)).to_integral_value())
     covered = split_integer(min(billed, sum(weights)), weights)
     return [weight - part for weight, part in zip(weights, covered, strict=True)]
 

@@ -265,11 +265,7 @@ def _ran(project: Project, start: datetime, end: datetime) -> list[DeviceDay]:
     if start >= end:
         return []
     organisation_id = project.organisation_id
-    found = [
-        one
-        for one in assignments_between(organisation_id, start, end)
-        if one.project_id == project.pk
-    ]
+    found = assignments_between(organisation_id, start, end, project_id=project.pk)
     places = {site.site_id: site for site in sites(organisation_id)}
     keys = accelerator_keys(organisation_id, {one.device_id for one in found})
     sums: defaultdict[tuple[date, UUID, str], int] = defaultdict(int)

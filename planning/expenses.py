@@ -45,12 +45,7 @@ class Expenses:
 
 def expenses_of(project: Project, found: Burndown, plan: PlanRecord) -> Expenses:
     """What the burn-down's charges and accruals come to, by band."""
-    through = found.through
-    accrued = [
-        one
-        for one in (found.accruals.days if found.accruals else ())
-        if one.currency == plan.currency and (through is None or one.day <= through)
-    ]
+    accrued = found.accruals.days if found.accruals else ()
     billed_h = [] if found.accelerator_h is None else [found.accelerator_h]
     hours = billed_h + [one.quantity for one in accrued if one.unit == "accelerator_h"]
     hours_known = exact_sum(hours) if hours else None

@@ -169,9 +169,16 @@ class Burndown:
 
     @property
     def cost_to_date(self) -> Decimal | None:
-        """Billed and accrued cost; None while a part of it is not known."""
-        if self.actual_cost is None or self.accrued_cost is None:
+        """Billed and accrued cost; None while a part of it is not known, or nothing is.
+
+        Before the first bill it is what is accrued.
+        """
+        if self.accrued_cost is None:
             return None
+        if self.actual_cost is None:
+            is_before_bills = self.billed_through is None and not self.other_currencies
+            has_accruals = self.accruals is not None and bool(self.accruals.days)
+            return self.accrued_cost if is_before_bills and has_accruals else None
         return EXACT.add(self.actual_cost, self.accrued_cost)
 
     @property

@@ -234,7 +234,6 @@ def _rates(burndown: Burndown) -> tuple[str, ...]:
         RateBasis.OWN_PRICE: _("a price that you stated"),
         RateBasis.BILLED_LATELY: _("cost over hours of the last seven settled days"),
         RateBasis.PRICE_LIST: _("a price list"),
-        RateBasis.PLAN: _("the approved plan"),
         RateBasis.TARIFF: _("the tariff of own hardware"),
         RateBasis.DAILY_MEAN: _(
             "for storage and transfer, the mean of the last seven settled days"

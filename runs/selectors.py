@@ -200,14 +200,21 @@ def _device_record(device: Device, spec: AcceleratorSpec | None) -> DeviceRecord
 
 
 def assignments_between(
-    organisation_id: UUID, start: datetime, end: datetime, site_id: UUID | None = None
+    organisation_id: UUID,
+    start: datetime,
+    end: datetime,
+    site_id: UUID | None = None,
+    *,
+    project_id: UUID | None = None,
 ) -> list[AssignmentRecord]:
-    """The assignments that overlap [start, end), of all sites or of one."""
+    """The assignments that overlap [start, end), of all sites and projects or of one."""
     found = Assignment.objects.filter(organisation_id=organisation_id, start__lt=end).filter(
         Q(end__isnull=True) | Q(end__gt=start)
     )
     if site_id is not None:
         found = found.filter(device__site_id=site_id)
+    if project_id is not None:
+        found = found.filter(project_id=project_id)
     return _assignment_records(found)
 
 

@@ -7,9 +7,9 @@ from uuid import UUID
 from hypothesis import given
 from hypothesis import strategies as st
 
+from formulae.time_ledger import HOUR_MICROSECOND
 from planning.accrual_records import DeviceDay, Rate, RateBasis
 from planning.accrual_rules import (
-    MICROSECONDS_PER_H,
     QUIET_DAYS,
     accrual_error,
     accrued_accelerators,
@@ -32,7 +32,7 @@ def make_day(
         provider="aws",
         region="us-west-2",
         accelerator_key=key,
-        allocated_microsecond=hours * MICROSECONDS_PER_H,
+        allocated_microsecond=hours * HOUR_MICROSECOND,
     )
 
 

@@ -1,6 +1,7 @@
 """Plan and actuals joined: what is not known stays not known."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from uuid import uuid4
@@ -9,6 +10,7 @@ import pytest
 
 from billing.records import DailyCostRow
 from carbon.records import EmissionDay, EmissionSummary, EnergyDay
+from planning.accrual_records import Accruals, AccruedDay, Rate, RateBasis
 from planning.burndown import Actuals, Question, build_burndown
 from planning.documents import burndown_document
 from planning.records import CostGroup, LineBase, PlanLineRecord, PlanRecord
@@ -174,3 +176,25 @@ def test_money_travels_as_text_with_every_digit() -> None:
     costs = [make_cost(cost="12345678901.000000000000000001")]
     burndown = build_burndown(QUESTION, None, make_actuals(costs))
     assert burndown_document(burndown)["actual_cost"] == "12345678901.000000000000000001"
+
+
+def test_before_the_first_bill_the_cost_to_date_is_what_is_accrued() -> None:
+    rate = Rate(amount=Decimal("2.5"), currency="USD", basis=RateBasis.OWN_PRICE)
+    accrued = AccruedDay(
+        day=START,
+        x_cost_class="accelerator",
+        currency="USD",
+        quantity=Decimal(8),
+        unit="accelerator_h",
+        rate=rate,
+        cost=Decimal(20),
+    )
+    actuals = replace(make_actuals(), accruals=Accruals(days=(accrued,)))
+    found = build_burndown(QUESTION, make_plan(), actuals)
+    assert (found.actual_cost, found.accrued_cost, found.cost_to_date) == (
+        None,
+        Decimal(20),
+        Decimal(20),
+    )
+    nothing = build_burndown(QUESTION, make_plan(), make_actuals())
+    assert nothing.cost_to_date is None

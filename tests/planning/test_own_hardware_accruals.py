@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from billing.cost_questions import CostQuestion
 from billing.own_records import OwnRateCard
 from billing.selectors import cost_table
+from formulae.time_ledger import HOUR_MICROSECOND
 from planning.accrual_records import AccruedDay, DeviceDay, RateBasis
-from planning.accrual_rules import MICROSECONDS_PER_H
 from planning.accruals import accruals_of
 from planning.own_accrual_rules import accrued_own_hardware
 from planning.rate_card_records import RateCardRecord
@@ -49,7 +49,7 @@ def device_day(site_id: UUID, day: date, hours: int) -> DeviceDay:
         provider="",
         region="",
         accelerator_key="h100-sxm-80gb",
-        allocated_microsecond=hours * MICROSECONDS_PER_H,
+        allocated_microsecond=hours * HOUR_MICROSECOND,
     )
 
 
