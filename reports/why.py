@@ -121,13 +121,13 @@ def _days(project: Project, one: CauseDetail, variance: Variance) -> tuple[Cause
     """The heaviest days of a cause: their charges, else their energy hour by hour."""
     rows = []
     for day in one.opens.days:
+        span = [("from", f"{day.day}"), ("to", f"{day.day + timedelta(days=1)}")]
         if one.opens.cost_classes:
             asked = [("group_by", "x_cost_class"), ("filter", f"project={project.slug}")]
             asked += [("filter", f"x_cost_class={name}") for name in one.opens.cost_classes]
-            asked += [("basis", variance.basis), ("from", f"{day.day}"), ("to", f"{day.day}")]
+            asked += [("basis", variance.basis), *span]
             href = f"{reverse('charges')}?{urlencode(asked)}"
         else:
-            span = [("from", f"{day.day}"), ("to", f"{day.day + timedelta(days=1)}")]
             asked = [("by", "hour"), ("project", project.slug), *span]
             href = f"{reverse('energy')}?{urlencode(asked)}"
         rows.append(
@@ -141,11 +141,11 @@ def _ways(
 ) -> tuple[WayDown, ...]:
     """The charges, runs or hours behind a cause."""
     ways = []
-    last = one.opens.end_on - timedelta(days=1)
+    span = [("from", f"{one.opens.start_on}"), ("to", f"{one.opens.end_on}")]
     if one.opens.cost_classes:
-        asked = [("group_by", "day,x_cost_class"), ("filter", f"project={project.slug}")]
+        asked = [("group_by", "day"), ("filter", f"project={project.slug}")]
         asked += [("filter", f"x_cost_class={name}") for name in one.opens.cost_classes]
-        asked += [("basis", variance.basis), ("from", f"{one.opens.start_on}"), ("to", f"{last}")]
+        asked += [("basis", variance.basis), *span]
         ways.append(WayDown(href=f"{reverse('charges')}?{urlencode(asked)}", label=_("Charges")))
     for run_id in one.opens.run_ids[:3]:
         if run_id in runs:
@@ -153,7 +153,7 @@ def _ways(
             href = reverse("run_detail", args=[project.slug, run.slug])
             ways.append(WayDown(href=href, label=run.name))
     if one.cause in PHYSICAL:
-        asked = [("by", "day"), ("project", project.slug)]
+        asked = [("by", "day"), ("project", project.slug), *span]
         ways.append(WayDown(href=f"{reverse('energy')}?{urlencode(asked)}", label=_("Energy")))
     return tuple(ways)
 
