@@ -14,6 +14,7 @@ from billing.charge_pages import query_of as charges_query
 from billing.charge_words import BASIS_NAMES, column_name, filter_words
 from billing.cost_questions import CostQuestion, Filter
 from billing.cost_records import MEASURES, CostRow
+from formulae.money import exact_sum
 from reports.explorer import Answer, Days, Group, group_names
 from reports.explorer_questions import (
     MAX_DIMENSIONS,
@@ -254,10 +255,7 @@ def cost_figure(answer: Answer) -> Figure | None:
         Series(
             name=name,
             days=answer.periods,
-            values=[
-                max(sum((_cost(group, day) for group in groups), Decimal(0)), Decimal(0))
-                for day in answer.periods
-            ],
+            values=[_height(groups, day) for day in answer.periods],
         )
         for name, groups in parts
     ]
@@ -269,9 +267,17 @@ def _names(answer: Answer, group: Group) -> list[str]:
     return group_names(group, answer.asked.dimensions) or [_("All charges")]
 
 
-def _cost(group: Group, day: date) -> Decimal:
+def _height(groups: Sequence[Group], day: date) -> Decimal | None:
+    """What groups cost together in a period, not below 0; None where one of them is not known."""
+    costs = [_cost(group, day) for group in groups]
+    known = [cost for cost in costs if cost is not None]
+    return max(exact_sum(known), Decimal(0)) if len(known) == len(costs) else None
+
+
+def _cost(group: Group, day: date) -> Decimal | None:
+    """What a period cost: nothing where nothing is charged, None where a charge has no cost."""
     row: CostRow | None = group.by_period.get(day)
-    return Decimal(0) if row is None or row.cost is None else row.cost
+    return Decimal(0) if row is None else row.cost
 
 
 def mover_lines(answer: Answer) -> list[dict[str, object]]:

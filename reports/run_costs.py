@@ -195,7 +195,7 @@ def _charged(
         last[key] = max(last.get(key, FIRST_DAY), date.fromisoformat(day))
         if row.currency == currency:
             costs[key].append(row.cost)
-        elif row.cost:
+        elif row.cost is None or row.cost:
             foreign.add(key)
     return {
         key: _Charged(

@@ -7,7 +7,7 @@ from datetime import date, datetime, timedelta
 from decimal import Decimal
 from typing import Final
 
-from billing.cost_records import CostRow, known_sum, merged, total_of, whole_sum
+from billing.cost_records import CostRow, known_sum, merged, whole_sum
 from billing.finding_records import SpendFinding
 from billing.finding_selectors import spend_findings
 from billing.findings import READ_BY_GET
@@ -138,7 +138,7 @@ def storage_page(project: Project, question: StorageQuestion, *, as_of: datetime
     )
     return StoragePage(
         question=question,
-        tiers=tuple(_tiers(rows, _planned(plan, question, through))),
+        tiers=tuple(_tiers(rows, _planned(plan, question, through), plan)),
         requests=tuple(_priced(whole, REQUESTS, "requests", per=Decimal(1000))),
         transfers=tuple(_priced(whole, TRANSFERS, "transfer_bytes", per=Decimal(BYTES_PER_TB))),
         shardings=tuple(_shardings(whole, question)),
@@ -217,15 +217,17 @@ def _is_in(day: date, question: StorageQuestion, through: date) -> bool:
 
 
 def _tiers(
-    rows: Sequence[CostRow], planned: Mapping[tuple[date, CostGroup], Decimal] | None
+    rows: Sequence[CostRow],
+    planned: Mapping[tuple[date, CostGroup], Decimal] | None,
+    plan: PlanRecord | None,
 ) -> Iterable[TierMonth]:
-    """Each tier of each month that has charges or a plan, by month."""
+    """Each tier of each month that has charges or a plan, by month; a plan has its own currency."""
     found: dict[tuple[date, CostGroup, str], list[CostRow]] = {}
     for row in rows:
         tier = GROUP_OF_CLASS.get(row.group[1] or "")
         if tier in TIERS:
             found.setdefault((_month(row), tier, row.currency), []).append(row)
-    currency = _main_currency(rows)
+    currency = plan.currency if plan else ""
     for month_on, tier in planned or {}:
         found.setdefault((month_on, tier, currency), [])
     order = {tier: place for place, tier in enumerate(TIERS)}
@@ -243,11 +245,6 @@ def _tiers(
             stored_cost=_whole(row.cost for row in stored) if stored else None,
             planned=(planned or {}).get((month_on, tier), Decimal(0)) if in_plan else None,
         )
-
-
-def _main_currency(rows: Sequence[CostRow]) -> str:
-    totals = sorted(total_of(rows), key=lambda one: (-one.rows, one.currency))
-    return totals[0].currency if totals else ""
 
 
 def _known(values: Iterable[Decimal | None]) -> Decimal | None:

@@ -294,7 +294,10 @@ def tier_figure(page: StoragePage) -> tuple[Figure, str] | None:
     currency = max(sorted(set(currencies)), key=currencies.count)
     own = [one for one in page.tiers if one.currency == currency]
     months = sorted({one.month_on for one in own})
-    costs = {(one.month_on, one.tier): max(one.cost or Decimal(0), Decimal(0)) for one in own}
+    costs = {
+        (one.month_on, one.tier): None if one.cost is None else max(one.cost, Decimal(0))
+        for one in own
+    }
     stacked = [
         Series(
             name=group_name(tier),
