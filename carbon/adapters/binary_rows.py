@@ -42,6 +42,11 @@ def listed(values: Iterable[int]) -> str:
     return "{" + ",".join(map(str, values)) + "}"
 
 
+def _shift(kind: str) -> int:
+    """What is taken off a value of ours, constant or not, to be PostgreSQL's."""
+    return _EPOCH_SHIFT_MICROSECOND if kind == "timestamptz" else 0
+
+
 def _pieces(
     columns: Sequence[tuple[str, Column | UUID | int | str]], *, rows: int
 ) -> Iterator[bytes]:
@@ -54,19 +59,19 @@ def _pieces(
         fields += [(f"length{position}", ">i4"), (f"value{position}", _width(kind, values))]
     table = np.zeros(min(rows, _ROWS_AT_ONCE), dtype=np.dtype(fields))
     table["fields"] = len(columns)
-    for position, (_kind, values) in enumerate(columns):
+    for position, (kind, values) in enumerate(columns):
         table[f"length{position}"] = table.dtype[f"value{position}"].itemsize
         if isinstance(values, UUID | str):
             constant = values.bytes if isinstance(values, UUID) else values.encode()
             table[f"value{position}"] = np.void(constant)
         elif isinstance(values, int):
-            table[f"value{position}"] = values
+            table[f"value{position}"] = values - _shift(kind)
     yield _HEADER
     for first in range(0, rows, _ROWS_AT_ONCE):
         piece = table[: rows - first]
         for position, (kind, values) in enumerate(columns):
             if isinstance(values, np.ndarray):
-                shift = _EPOCH_SHIFT_MICROSECOND if kind == "timestamptz" else 0
+                shift = _shift(kind)
                 part = values[first : first + len(piece)]
                 piece[f"value{position}"] = part - shift if shift else part
         yield piece.tobytes()
