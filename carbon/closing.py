@@ -74,7 +74,7 @@ def close_site(
         done += len(window.device_ids) * (window.end - window.start) // HOUR_MICROSECOND
         if on_window is not None:
             on_window(done, total)
-    if changed:
+    if windows:  # also where an attempt before this one closed them and then broke off
         share_hardware_anew(site, windows[0].start, now=now, before_commit=before_commit)
     _settle(marks, limit)
     return changed

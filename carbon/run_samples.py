@@ -22,7 +22,8 @@ def store_run_samples(actor: Actor, decoded: Decoded, *, name: str, now: datetim
     for one in decoded.runs:
         by_run[one.project, one.run, one.replica].append(one)
     stored = 0
-    for (project, run, replica), samples in by_run.items():
+    # In one order: two requests that lock the same runs wait for each other, and never in a ring.
+    for (project, run, replica), samples in sorted(by_run.items(), key=lambda one: one[0]):
         refused = record_series(
             actor,
             (project, run),

@@ -20,7 +20,7 @@ from formulae.units import MICROSECOND_PER_S
 from runs.day_records import DaySums, Segment
 from runs.day_sums import BREAKS, STOP, precedes
 from runs.progress_devices import Fleet, fleets
-from runs.progress_records import LedgerHour
+from runs.progress_records import EventKind, LedgerHour
 from runs.progress_rows import (
     HAPPENED,
     day_sums,
@@ -147,7 +147,10 @@ def _add_tail(claims: Claims, run_id: UUID, window: Span) -> None:
         following = events[place + 1] if place + 1 < len(events) else None
         until = following.at if following is not None else window[1]
         if event.kind == STOP:
-            bucket = Bucket.IDLE if following is None else Bucket.DOWN
+            is_idle = (
+                following is None or following.kind == EventKind.START
+            )  # as once its reading came
+            bucket = Bucket.IDLE if is_idle else Bucket.DOWN
             claims[bucket].append((event.at, until))
         elif event.duration:
             claims[Bucket.STARTUP].append((event.at, min(event.at + event.duration, until)))

@@ -36,6 +36,9 @@ __all__ = [
 LONGEST_BEFORE_S: Final = 86_400.0
 """Steps before the first report count for its day when they fit into so much time."""
 
+# A run that is first heard of by this step is heard of from its beginning.
+FIRST_STEPS: Final = 1_000
+
 
 def tokens_by(run_id: UUID, at: datetime, as_of: datetime | None = None) -> int | None:
     """The run's net tokens at an instant, after rollbacks the lower count; None if not told."""
@@ -103,7 +106,13 @@ def _tokens_before(
     if older is not None:
         return tokens_of(older, run)
     first = next((one for one in sums.values() if one.first_step is not None), None)
-    if first is None or first.first_need_s is None or first.first_need_s <= LONGEST_BEFORE_S:
+    if first is None:
+        return 0
+    if first.first_need_s is None:
+        # Without a step time nobody can tell what the day holds; a run heard from its start does.
+        if (first.first_step or 0) <= FIRST_STEPS:
+            return 0
+    elif first.first_need_s <= LONGEST_BEFORE_S:
         return 0
     return (
         first.first_tokens if first.first_tokens is not None else _of_steps(first.first_step, run)

@@ -1,5 +1,6 @@
 """Reads a training log's lines by a profile: points and events come out; no file is opened here."""
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import tzinfo
@@ -231,10 +232,11 @@ class LogReader:
         self, numbers: dict[str, float], step: int, said_ms: int | None
     ) -> float | None:
         """As the line says, else from its tokens a second, else from the instants of two lines."""
-        if "step_time_s" in numbers:
-            return numbers["step_time_s"]
-        if "step_time_ms" in numbers:
-            return numbers["step_time_ms"] / 1000
+        said_s = numbers.get("step_time_s")
+        if said_s is None and "step_time_ms" in numbers:
+            said_s = numbers["step_time_ms"] / 1000
+        if said_s is not None:  # a log may print NaN or inf: then nobody knows it
+            return said_s if math.isfinite(said_s) and said_s > 0 else None
         a_step, rate = self._tokens_per_step(numbers), numbers.get("tokens_per_s", 0.0)
         if not rate:
             rate = numbers.get("tokens_per_s_per_device", 0.0) * (self._world_size() or 0)

@@ -85,6 +85,8 @@ class Run:
 
     def tell(self, step: int, at_s: float, measured: dict[str, Any]) -> None:
         """Queue a step that was done at `at_s`."""
+        if self._worker is None or self._is_finished:
+            return  # not the rank that speaks: nobody would drain the queue
         if measured.get("tokens") is None and self._tokens_per_step:
             measured["tokens"] = step * self._tokens_per_step
         measured["world_size"] = self._world_size
